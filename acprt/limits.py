@@ -1,0 +1,71 @@
+"""Every number a user may set, with its unit, its default and the reason for that default.
+
+A limit is there so that a bad peer costs one message, one request or one child, never the process.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["DEFAULT_LIMITS", "Limits"]
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of one connection. Sizes are bytes, times are seconds, counts are frames or requests."""
+
+    line_bytes: int = 64 * MIB
+    """Longest incoming line. Agents send 563 KB at start-up, images take 16 MiB; past this one message is lost."""
+
+    line_out_bytes: int = 64 * MIB
+    """Longest outgoing line: what an equal peer would refuse is refused here, where the caller can see it."""
+
+    inbox_bytes: int = 16 * MIB
+    """Undispatched input held in memory before reading pauses and the pipe pushes back."""
+
+    inbox_frames: int = 20_000
+    """The same as a count: small frames cost about 400 bytes of objects each, so this is some 8 MB."""
+
+    outbox_high_bytes: int = 1 * MIB
+    """Unwritten output above which `drain()` waits: many pipes full (64 KiB), little memory."""
+
+    outbox_max_bytes: int = 256 * MIB
+    """Unwritten output that ends the connection: such a peer does not read; losing a message silently is worse."""
+
+    in_flight_requests: int = 10_000
+    """The peer's unanswered requests; one more is answered -32603 at once (DEC-12)."""
+
+    parked_messages: int = 1_000
+    """Messages parked for a later handler (PY-36); past it a request is answered -32601, a notification is dropped."""
+
+    tombstones: int = 1_024
+    """Abandoned requests remembered, so that their late answers are told from unknown ones."""
+
+    sync_threads: int = 32
+    """Threads for plain `def` handlers of one connection; further calls wait their turn."""
+
+    drain_seconds: float = 5.0
+    """After EOF, how long a serving endpoint lets accepted requests finish before it answers them itself (DEC-25)."""
+
+    exit_grace_seconds: float = 2.0
+    """After its stdin closed, how long a child may take to exit before SIGTERM. Most take 0.01 to 2 s."""
+
+    term_grace_seconds: float = 2.0
+    """After SIGTERM to its group, how long before SIGKILL. Those that react do so within 0.1 s, or 2 s in mid-turn."""
+
+    stderr_tail_bytes: int = 64 * KIB
+    """How much of the end of a child's stderr is kept for error reports."""
+
+    stderr_line_bytes: int = 64 * KIB
+    """Longest stderr line given to `on_stderr`; the rest is cut and marked."""
+
+    stderr_queue_lines: int = 1_000
+    """Lines waiting for a slow `on_stderr`; past it the oldest are dropped and counted."""
+
+    slow_handler_seconds: float = 10.0
+    """How long one ordered handler may hold the dispatch loop before a warning names it and what it keeps waiting."""
+
+
+DEFAULT_LIMITS = Limits()

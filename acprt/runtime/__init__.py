@@ -1,0 +1,1 @@
+"""One connection: its dispatch loop, requests both ways, handlers, tasks and ends."""

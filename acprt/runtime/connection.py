@@ -1,0 +1,401 @@
+"""`Connection`: the user's handle on one open connection, called `cx`.
+
+It sends, spawns, registers dynamic handlers and tells state. How frames are read, dispatched and ended is the business
+of the rooms it joins together; it belongs to one event loop and is not thread-safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from functools import lru_cache
+from threading import get_ident
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+
+import msgspec
+
+from acprt.errors import DispatchLoopBlocked, RpcError
+from acprt.limits import Limits
+from acprt.runtime.calls import CallTable, OutgoingCall
+from acprt.runtime.dialect import Dialect
+from acprt.runtime.dispatch import DispatchLoop
+from acprt.runtime.dynamic import DynamicHandlers, HandlerGuard
+from acprt.runtime.ends import Ends
+from acprt.runtime.handlers import Chains
+from acprt.runtime.inbound import InboundTable
+from acprt.runtime.inbox import Inbox
+from acprt.runtime.messages import Notification, Request, method_of, reply_type_of
+from acprt.runtime.methods import MethodTasks
+from acprt.runtime.outbox import Outbox
+from acprt.runtime.responder import current_request
+from acprt.runtime.sent import SentRequest
+from acprt.runtime.status import ConnectionStatus, Counters, InFlight, Pending, Queue
+from acprt.runtime.tasks import SpawnedTasks
+from acprt.runtime.watchdog import Watchdog
+from acprt.trace import Tap, TraceSink
+from acprt.transports.base import Transport
+from acprt.wire.frames import encode_notification, encode_request
+from acprt.wire.lines import Line
+from acprt.wire.payloads import UNENCODABLE, decoder_for, encoding_error, line_too_long
+
+if TYPE_CHECKING:
+    from acprt.runtime.endpoint import Endpoint
+
+__all__ = ["Connection"]
+
+R = TypeVar("R")
+
+_SCALARS = (str, bytes, bytearray, int, float, bool)
+
+
+class Rooms(NamedTuple):
+    """The parts of one connection, joined."""
+
+    transport: Transport
+    dialect: Dialect
+    outbox: Outbox
+    calls: CallTable
+    tasks: SpawnedTasks
+    inbound: InboundTable
+    inbox: Inbox
+    dynamic: DynamicHandlers
+    methods: MethodTasks
+    watchdog: Watchdog
+
+
+class Connection:
+    """One open connection. Made by `Endpoint.connect`, `open` and `serve`; handlers get it as `cx`."""
+
+    def __init__(
+        self, endpoint: Endpoint, transport: Transport, chains: Chains, limits: Limits, dialect: Dialect
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.name = endpoint.name
+        """The endpoint's name."""
+        self.peer: Any = None
+        """What is known of the peer; wings set it (a negotiated version, capabilities)."""
+        self.loop = loop
+        self.thread_id = get_ident()
+        self.limits = limits
+        outbox = Outbox(transport, limits, dialect, loop, self.fail)
+        calls = CallTable(limits.tombstones, self._send_cancel, self._run_late_callback, loop)
+        tasks = SpawnedTasks(loop, self.fail)
+        inbound = InboundTable(dialect, outbox, loop, limits, self._spawn_hook)
+        inbox = Inbox(dialect, inbound, transport, limits, loop, outbox.put)
+        dynamic = DynamicHandlers(limits.parked_messages, inbox.wake)
+        methods = MethodTasks(self, inbound, dialect, limits.sync_threads, loop)
+        watchdog = Watchdog(self, limits.slow_handler_seconds)
+        rooms = Rooms(transport, dialect, outbox, calls, tasks, inbound, inbox, dynamic, methods, watchdog)
+        self.ends = Ends(self, rooms, endpoint.close_callbacks)
+        self._dispatch = DispatchLoop(self, rooms, chains, on_end=self.ends.end_of_input)
+        watchdog.watch(self._dispatch)
+        self._rooms = rooms
+        self._transport = transport
+        self._dialect = dialect
+        self._on_request_sent = (
+            None if type(dialect).on_request_sent is Dialect.on_request_sent else dialect.on_request_sent
+        )
+        self._cascades = dialect.cascades_cancel
+        self._owns_frames = dialect.gates_frames or dialect.withdraws_queued
+        self._line_out_bytes = limits.line_out_bytes
+        self._outbox = outbox
+        self._calls = calls
+        self._inbound = inbound
+        self._inbox = inbox
+        self._route_of = endpoint.dynamic_route
+        self.dispatch_task: asyncio.Task[None] | None = None
+
+    # -- sending ------------------------------------------------------------------------------------------------
+
+    @overload
+    def send_request(self, message: Request[R], /) -> SentRequest[R]: ...
+
+    @overload
+    def send_request(self, message: str, params: Any = None, /, *, reply_type: type[R]) -> SentRequest[R]: ...
+
+    @overload
+    def send_request(self, message: str, params: Any = None, /) -> SentRequest[Any]: ...
+
+    def send_request(
+        self, message: Request[Any] | str, params: Any = None, /, *, reply_type: Any = None
+    ) -> SentRequest[Any]:
+        """Queue a request: a typed message, or a method name and params (object, array or None).
+
+        Never waits, and raises only TypeError: whatever else goes wrong arrives through the handle (OU-02, DEC-20).
+        `reply_type` is what an untyped request's result is decoded to; plain values without it.
+        """
+        if get_ident() != self.thread_id:
+            raise RuntimeError("send_request() from another thread: use asyncio.run_coroutine_threadsafe on cx.loop")
+        refusal: RpcError | None = None
+        if isinstance(message, str):
+            method, payload = message, params
+            decoder = None if reply_type is None else decoder_for(reply_type)
+            if isinstance(params, _SCALARS):
+                refusal = RpcError.invalid_params("JSON-RPC params must be an object or array")  # OU-06
+        else:
+            method, decoder = _request_shape(type(message))
+            payload = message
+        call = self._calls.new(method, decoder, current_request.get())
+        if call.outcome is None:
+            if self._on_request_sent is not None:
+                refusal = refusal or self._on_request_sent(call.id, method, payload)
+            if refusal is not None:
+                self._calls.fail(call, refusal)
+            else:
+                try:
+                    line = encode_request(call.id, method, payload)
+                except UNENCODABLE as error:
+                    self._calls.fail(call, encoding_error(error))  # OU-03
+                else:
+                    if len(line) > self._line_out_bytes:
+                        self._calls.fail(call, line_too_long(method, len(line), self._line_out_bytes))
+                    else:
+                        if self._cascades and call.owner is not None:
+                            call.owner.add_nested(call)
+                        self._outbox.put(line, call)
+        return SentRequest(call, self)
+
+    def send_notification(self, message: Notification | str, params: Any = None, /) -> None:
+        """Queue a notification: a typed message, or a method name and params (object, array or None).
+
+        Never waits; a producer of many waits in `drain()`. Raises RpcError when the connection is closed
+        (`reason` `connection_closed`) or the message cannot be written as JSON; TypeError for scalar params.
+        """
+        if isinstance(message, str):
+            method, payload = message, params
+            if isinstance(params, _SCALARS):
+                raise TypeError(f"params of {method} must be an object or an array, not {type(params).__name__}")
+        else:
+            method, payload = _notification_method(type(message)), message
+        if self.ends.is_ending:
+            raise self.ends.closed_error(method)
+        owner = None
+        if self._owns_frames:
+            owner = current_request.get()
+            if owner is not None and owner.is_cancelled and self._dialect.gates_frames:
+                return  # nothing more may be said for a cancelled request
+        try:
+            line = encode_notification(method, payload)
+        except UNENCODABLE as error:
+            raise encoding_error(error) from error
+        if len(line) > self._line_out_bytes:
+            raise line_too_long(method, len(line), self._line_out_bytes)
+        if get_ident() == self.thread_id:
+            self._outbox.put(line, owner)
+        else:
+            self.call_on_loop(lambda: self._outbox.put(line, owner))
+
+    async def drain(self) -> None:
+        """Wait until less than `Limits.outbox_high_bytes` are unwritten. Not in the dispatch loop (DEC-18)."""
+        self._refuse_in_dispatch_loop("drain()")
+        await self._outbox.drained()
+
+    # -- beside the loop ----------------------------------------------------------------------------------------
+
+    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run `coro` beside the dispatch loop, until it ends or the connection does. Its failure ends the connection
+        (SP-02). On a closed connection it is closed unstarted and RpcError is raised.
+        """
+        if self.ends.is_ending:
+            coro.close()
+            raise self.ends.closed_error("spawn")
+        return self._rooms.tasks.spawn(coro)
+
+    def add_dynamic_handler(self, handler: Callable[..., Any], /) -> HandlerGuard:
+        """Register a handler now, after those of the endpoint. What it takes follows from its annotation, as with
+        `on_receive_request`, `on_receive_notification` and `on_receive_dispatch`. Parked messages are offered to it
+        before the next frame. It stays until the returned guard is closed or dropped.
+        """
+        if self.ends.is_ending:
+            raise self.ends.closed_error("add_dynamic_handler")
+        return self._rooms.dynamic.add(self._route_of(handler, sys._getframe(1)))
+
+    def after_response(self, callback: Callable[[], Any]) -> None:
+        """Call `callback()` once the answer to the request being served is queued for the wire; what it returns to
+        await is spawned. RuntimeError outside a request's handler.
+        """
+        request = current_request.get()
+        if request is None:
+            raise RuntimeError("after_response() belongs in the handler of a request: no request is being served here")
+        request.after_response(callback)
+
+    # -- state and end ------------------------------------------------------------------------------------------
+
+    @property
+    def is_incoming_closed(self) -> bool:
+        """Whether the input has ended and the close callbacks are done (EO-13), or the connection ended otherwise."""
+        return self.ends.is_incoming_closed
+
+    async def incoming_closed(self) -> None:
+        """Wait for that. Not in the dispatch loop (DEC-18)."""
+        self._refuse_in_dispatch_loop("incoming_closed()")
+        await self.ends.incoming_closed()
+
+    async def aclose(self) -> None:
+        """End the connection: queued output leaves in bounded time, a child is reaped, pending requests fail.
+
+        Any task, any order, idempotent. From a task of the connection itself it starts closing and returns (DEC-18).
+        """
+        await self.ends.aclose()
+
+    def fail(self, cause: BaseException) -> None:
+        """End the connection because of `cause`, which `connect` and `serve` raise. The first cause stands."""
+        self.ends.fail(cause)
+
+    def status(self) -> ConnectionStatus:
+        """A snapshot that prints well: who waits for what, how full the queues are, whether the child lives."""
+        now = monotonic()
+        child = self._transport.child_status()
+        return ConnectionStatus(
+            name=self.name,
+            state=self.ends.state.name.lower(),
+            pending=[Pending(call.id, call.method, now - call.sent_at) for call in self._calls],
+            in_flight=[InFlight(r.id, r.method, now - r.received_at, r.is_cancelled) for r in self._inbound],
+            inbox=Queue(self._inbox.count, self._inbox.size, self._inbox.oldest_age),
+            outbox=Queue(self._outbox.count, self._outbox.size, self._outbox.oldest_age),
+            child=child,
+            counters=Counters(
+                bad_lines=self._inbox.bad_lines,
+                unmatched_responses=self._calls.unmatched_responses,
+                late_responses=self._calls.late_responses,
+                stderr_dropped=0 if child is None else child.stderr_dropped,
+            ),
+            running_handler=None if self._dispatch.running is None else self._dispatch.running_name,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.name} {self.ends.state.name.lower()}>"
+
+    # -- for the rooms of the runtime ---------------------------------------------------------------------------
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the connection is being torn down, by whoever."""
+        return self.ends.is_ending
+
+    @property
+    def loop_is_held(self) -> bool:
+        """Whether a handler or callback runs in the dispatch loop, perhaps suspended."""
+        return self._dispatch.running is not None
+
+    @property
+    def running_handler(self) -> str:
+        """The name of the handler or callback that holds the dispatch loop."""
+        return self._dispatch.running_name
+
+    def start(self) -> None:
+        """Open the transport and begin to dispatch. Raises what the transport raises, leaving nothing behind."""
+        self._transport.open(_TransportSink(self), self.limits)
+        self.dispatch_task = self.loop.create_task(
+            self.ends.while_open(self._dispatch.run), name=f"acprt dispatch {self.name}"
+        )
+        self.dispatch_task.add_done_callback(self.ends.dispatch_ended)
+
+    def tap(self, sinks: Sequence[TraceSink]) -> None:
+        """Show every line of this connection to `sinks`. Before `start`."""
+        tap = Tap(self.name, sinks)
+        self._inbox.tap = tap.received
+        self._outbox.tap = tap.sent
+
+    def call_on_loop(self, callback: Callable[[], Any]) -> None:
+        """From another thread: run `callback` on the loop."""
+        self._calls.call_on_loop(callback)
+
+    def describe_silence(self, call: OutgoingCall) -> str:
+        """Why a request may have timed out, as far as can be seen from here."""
+        text = f"no answer to {call.method} (id {call.id}) after {monotonic() - call.sent_at:.1f} s"
+        if self._inbox.bad_lines:
+            bad, first = self._inbox.bad_lines, self._inbox.first_bad_line
+            text += f"; {bad} line{'s' if bad > 1 else ''} of the peer were no JSON-RPC, the first: {first!r}"
+        child = self._transport.child_status()
+        if child is not None:
+            facts = self._transport.facts()
+            state = "is running" if child.exit_status is None else f"ended with exit status {child.exit_status}"
+            text += f"; the child (pid {child.pid}) {state}"
+            if facts.get("stderr_tail"):
+                text += (
+                    f"; its stderr ends: {str(RpcError(0, '', {'stderr_tail': facts['stderr_tail'][-500:]}))[-540:]}"
+                )
+        if self._dispatch.running is not None:
+            text += f"; the dispatch loop is held by {self._dispatch.running_name}"
+        return text
+
+    def _send_cancel(self, call: OutgoingCall, reason: str | None) -> None:
+        """Send the dialect's cancel, or take the request back if it was not written yet and the dialect wants that."""
+        dialect = self._dialect
+        if not dialect.may_cancel_outgoing(call.method) or self._outbox.closed:
+            return
+        method, params = dialect.build_cancel(call.id, reason)
+        if not (dialect.withdraws_queued and self._outbox.withdraw(call)):
+            self._outbox.put(encode_notification(method, params))
+        if not dialect.answers_cancelled and not call.abandoned:
+            call.settle(RpcError.request_cancelled())  # nothing will come (DEC-11)
+            call.leave()
+            if call.callback is not None:
+                self._run_late_callback(call)
+
+    def _run_late_callback(self, call: OutgoingCall) -> None:
+        callback, call.callback = call.callback, None
+        if callback is not None and not self._rooms.tasks.closed:
+            self._rooms.tasks.spawn(callback(call.as_result()))
+
+    def _spawn_hook(self, work: Coroutine[Any, Any, Any]) -> None:
+        if self._rooms.tasks.closed:
+            work.close()
+        else:
+            self._rooms.tasks.spawn(work)
+
+    def _refuse_in_dispatch_loop(self, what: str) -> None:
+        if asyncio.current_task() is self.dispatch_task:
+            raise DispatchLoopBlocked(
+                f"{what} inside the dispatch loop, in {self.running_handler}: it would wait for itself. "
+                "Move the wait into cx.spawn(…) or a `method` handler"
+            )
+
+
+class _TransportSink:
+    """What the transport reports, handed to the room that it concerns."""
+
+    __slots__ = ("_cx", "_inbox", "_outbox", "_watchdog")
+
+    def __init__(self, cx: Connection) -> None:
+        self._cx = cx
+        rooms = cx._rooms
+        self._inbox = rooms.inbox
+        self._outbox = rooms.outbox
+        self._watchdog = rooms.watchdog
+
+    def lines_received(self, lines: list[Line]) -> None:
+        self._inbox.receive(lines)
+        if not self._watchdog.armed:
+            self._watchdog.arm()
+
+    def eof_received(self) -> None:
+        self._inbox.end()
+        self._cx.ends.eof_received()
+
+    def connection_lost(self, error: Exception) -> None:
+        self._cx.ends.transport_lost(error)
+
+    def pause_writing(self) -> None:
+        self._outbox.pause()
+
+    def resume_writing(self) -> None:
+        self._outbox.resume()
+
+
+@lru_cache(maxsize=4096)
+def _request_shape(cls: type) -> tuple[str, msgspec.json.Decoder[Any] | None]:
+    method = method_of(cls)
+    reply_type = reply_type_of(cls)
+    return method, None if reply_type is Any else decoder_for(reply_type)
+
+
+@lru_cache(maxsize=4096)
+def _notification_method(cls: type) -> str:
+    method = method_of(cls)
+    if issubclass(cls, Request):
+        raise TypeError(f"{cls.__qualname__} is a request: send it with send_request")
+    return method

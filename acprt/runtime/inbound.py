@@ -1,0 +1,180 @@
+"""The table of the peer's requests in flight: registered when they are read, gone when they are answered.
+
+The reader registers and cancels here, synchronously, so that a cancel is never later than the work it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from acprt.errors import RpcError
+from acprt.limits import Limits
+from acprt.runtime.dialect import CancelNotice, Dialect
+from acprt.runtime.outbox import Outbox
+from acprt.runtime.responder import QUEUED, BatchReply, InboundRequest
+from acprt.wire.frames import RequestFrame
+
+__all__ = ["InboundTable"]
+
+logger = logging.getLogger("acprt.dispatch")
+
+_UNWRITTEN_KEPT = 1024  # answers that a late cancel may still find in the outbox; past it the oldest stays sent
+
+
+class InboundTable:
+    """The peer's requests without an answer yet. One per connection."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        outbox: Outbox,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        spawn: Callable[[Any], None],
+    ) -> None:
+        self.thread_id = threading.get_ident()
+        self._dialect = dialect
+        self._key = None if type(dialect).key is Dialect.key else dialect.key
+        self._outbox = outbox
+        self._loop = loop
+        self.line_out_bytes = limits.line_out_bytes
+        self._limit = limits.in_flight_requests
+        self._spawn = spawn
+        self._withdraws = dialect.withdraws_queued
+        self._newest: dict[Hashable, InboundRequest] = {}
+        self._shadowed: set[InboundRequest] = set()  # older requests whose id the peer used again in flight (CA-12)
+        self._unwritten: dict[Hashable, InboundRequest] = {}  # answered last, when the dialect withdraws what is queued
+        self._batches: set[BatchReply] = set()  # whose arrays are not written yet
+        self._when_empty: list[asyncio.Future[None]] = []
+
+    def __len__(self) -> int:
+        return len(self._newest) + len(self._shadowed)
+
+    def __iter__(self) -> Iterator[InboundRequest]:
+        yield from list(self._shadowed)
+        yield from list(self._newest.values())
+
+    def register(self, frame: RequestFrame, now: float, batch: BatchReply | None = None) -> InboundRequest | None:
+        """Enter a request that was read at `now`. None: refused and answered, since too many are in flight (DEC-12)."""
+        request = InboundRequest(frame.id, frame.method, frame.params, self, now)
+        if batch is not None:
+            request.batch, request.slot = batch, batch.new_slot()
+            self._hold_batch(batch)
+        newest = self._newest
+        if len(newest) + len(self._shadowed) >= self._limit:
+            request.fail(RpcError.internal_error(f"too many requests in flight (over {self._limit})"))
+            return None
+        key = frame.id if self._key is None else self._key(frame.id)
+        if key in newest:
+            logger.debug("the peer used id %r again while it is in flight", frame.id)
+            self._shadowed.add(newest[key])
+        newest[key] = request
+        return request
+
+    def cancel(self, notice: CancelNotice) -> None:
+        """The peer cancels: mark the request, stop its `method` task, end what has not begun (DEC-9, DEC-10)."""
+        request = self._newest.get(notice.key)
+        if request is None:
+            self._take_back(notice.key)
+            return
+        if request.is_cancelled or not self._dialect.may_cancel_incoming(request.method):
+            return
+        logger.debug("the peer cancelled %s (id %r)", request.method, request.id)
+        request.cancel()
+        if self._withdraws:
+            self._outbox.withdraw(request)
+        for call in tuple(request.nested or ()):
+            call.cancel()
+        if request.state is QUEUED or (request.task is not None and not request.started):
+            self.end_cancelled(request)  # its handler never begins
+        elif request.task is not None:
+            request.task.cancel()
+
+    def end_cancelled(self, request: InboundRequest) -> None:
+        """End a cancelled request that produced no answer of its own."""
+        if self._dialect.answers_cancelled:
+            request.fail(RpcError.request_cancelled())
+        else:
+            request.end_silently()
+
+    def finished(self, request: InboundRequest, line: bytes | None) -> bool:
+        """A request has its answer: out of the table, and onto the wire unless its dialect keeps it back. Whether it
+        goes there.
+        """
+        key = request.id if self._key is None else self._key(request.id)
+        if self._newest.get(key) is request:
+            del self._newest[key]
+        else:
+            self._shadowed.discard(request)
+        if request.is_cancelled and not self._dialect.answers_cancelled:
+            line = None
+        if request.batch is not None:
+            request.batch.fill(request.slot, line)
+        elif line is not None:
+            if self._withdraws:
+                self._keep_unwritten(key, request)
+            self._outbox.put(line, request)
+        if self._when_empty and not self:
+            waiters, self._when_empty = self._when_empty, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+        return line is not None
+
+    def answer_rest(self) -> None:
+        """The endpoint ends: whoever still waits is told, as the dialect wants it (DEC-25)."""
+        for request in self:
+            error = self._dialect.answer_on_shutdown(request.method)
+            if request.is_cancelled:
+                self.end_cancelled(request)
+            elif error is None:
+                request.end_silently()
+            else:
+                request.fail(error)
+        for batch in list(self._batches):
+            batch.dispatched()
+
+    async def empty(self) -> None:
+        """Wait until every accepted request has its answer."""
+        while self:
+            waiter = self._loop.create_future()
+            self._when_empty.append(waiter)
+            await waiter
+
+    def run_hook(self, hook: Callable[[], Any]) -> None:
+        """Run what a handler wants done after its answer; what it returns to await is spawned."""
+        try:
+            outcome = hook()
+        except Exception:
+            logger.exception("a callback given to after_response failed")
+            return
+        if inspect.isawaitable(outcome):
+            self._spawn(outcome)
+
+    def call_on_loop(self, callback: Callable[[], None]) -> None:
+        """From another thread: run `callback` on the loop; when that is closed there is nobody to tell."""
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            logger.debug("the loop is closed: a finalizer had nothing left to do")
+
+    def _hold_batch(self, batch: BatchReply) -> None:
+        if batch not in self._batches:
+            self._batches.add(batch)
+            batch.when_written(lambda: self._batches.discard(batch))
+
+    def _keep_unwritten(self, key: Hashable, request: InboundRequest) -> None:
+        self._unwritten[key] = request
+        if len(self._unwritten) > _UNWRITTEN_KEPT:
+            del self._unwritten[next(iter(self._unwritten))]
+
+    def _take_back(self, key: Hashable) -> None:
+        """A cancel for no request in flight: where the dialect withdraws, an answer not yet written is not written."""
+        request = self._unwritten.pop(key, None)
+        if request is not None and self._dialect.may_cancel_incoming(request.method):
+            self._outbox.withdraw(request)

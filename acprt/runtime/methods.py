@@ -1,0 +1,141 @@
+"""`method` handlers: a task each, started in wire order, answered by its return value, cancelled by the peer's cancel.
+
+Plain `def` handlers run on daemon threads of our own: the loop's executor would be joined at exit, and a handler that
+never returns would hold the process (DEC-15).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import traceback
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from acprt.errors import RpcError
+from acprt.runtime.dialect import Dialect
+from acprt.runtime.handlers import Link
+from acprt.runtime.inbound import InboundTable
+from acprt.runtime.responder import ANSWERED, InboundRequest, current_request
+from acprt.runtime.threads import HandlerThreads, Job
+
+if TYPE_CHECKING:
+    from acprt.runtime.connection import Connection
+
+__all__ = ["MethodTasks"]
+
+logger = logging.getLogger("acprt.dispatch")
+
+
+class MethodTasks:
+    """The running `method` handlers of one connection."""
+
+    def __init__(
+        self,
+        cx: Connection,
+        inbound: InboundTable,
+        dialect: Dialect,
+        thread_limit: int,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.unstarted = False  # tasks were made that have not taken their first step
+        self._cx = cx
+        self._inbound = inbound
+        self._dialect = dialect
+        self._loop = loop
+        self._running: set[InboundRequest] = set()  # holds their tasks: the event loop does not
+        self._threads = HandlerThreads(thread_limit)
+
+    def start(self, link: Link, request: InboundRequest, message: Any) -> None:
+        """Start the handler's task; its first step comes before any later ordered handler (DEC-7)."""
+        self.unstarted = True
+        self._running.add(request)
+        run = self._run_in_thread if link.route.is_sync else self._run
+        request.task = self._loop.create_task(run(link, request, message))
+
+    async def first_steps_taken(self) -> None:
+        """Yield once, so that every task made so far takes its first step."""
+        self.unstarted = False
+        await asyncio.sleep(0)
+
+    def __contains__(self, task: object) -> bool:
+        return any(request.task is task for request in self._running)
+
+    def cancel_all(self) -> list[asyncio.Task[None]]:
+        """Cancel what runs; the tasks that were."""
+        tasks = [request.task for request in self._running if request.task is not None and not request.task.done()]
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    async def _run(self, link: Link, request: InboundRequest, message: Any) -> None:
+        request.started = True
+        if request.state is ANSWERED:  # cancelled before this first step
+            self._running.discard(request)
+            return
+        current_request.set(request)
+        try:
+            result = await (link.handler(message, self._cx) if link.takes_cx else link.handler(message))
+        except asyncio.CancelledError:
+            self._cancelled(link, request)
+        except Exception as error:
+            self._failed(link, request, error)
+        except BaseException as error:  # SystemExit and its like: whoever opened the connection raises it (PY-14)
+            self._cx.fail(error)
+        else:
+            request.answer(result)
+        finally:
+            self._running.discard(request)
+
+    async def _run_in_thread(self, link: Link, request: InboundRequest, message: Any) -> None:
+        request.started = True
+        if request.state is ANSWERED:  # as above
+            self._running.discard(request)
+            return
+        current_request.set(request)
+        arguments = (message, self._cx) if link.takes_cx else (message,)
+        done: asyncio.Future[Any] = self._loop.create_future()
+        job = Job(partial(copy_context().run, link.handler, *arguments), done, self._loop)
+        self._threads.submit(job)
+        try:
+            result = await done
+            if inspect.isawaitable(result):  # a plain function around a coroutine function
+                result = await result
+        except asyncio.CancelledError:
+            self._threads.abandon(job)
+            self._cancelled(link, request)
+        except Exception as error:
+            self._failed(link, request, error)
+        except BaseException as error:  # SystemExit and its like: whoever opened the connection raises it (PY-14)
+            self._cx.fail(error)
+        else:
+            request.answer(result)
+        finally:
+            self._running.discard(request)
+
+    def _cancelled(self, link: Link, request: InboundRequest) -> None:
+        task = asyncio.current_task()
+        if request.is_cancelled:
+            self._inbound.end_cancelled(request)
+        elif self._cx.is_ending or (task is not None and task.cancelling()):  # the connection ends, or the loop itself
+            error = self._dialect.answer_on_shutdown(request.method)
+            if error is None:
+                request.end_silently()
+            else:
+                request.fail(error)
+        else:  # the handler let an inner cancellation leak (PY-11)
+            logger.error("handler %s of %s was cancelled from inside", link.route.name, request.method)
+            request.fail(RpcError.internal_error())
+
+    def _failed(self, link: Link, request: InboundRequest, error: Exception) -> None:
+        if not isinstance(error, RpcError):
+            text = "".join(traceback.format_exception(error))
+            logger.error("handler %s of %s failed:\n%s", link.route.name, request.method, text)
+        if request.is_cancelled:
+            if isinstance(error, RpcError):
+                logger.debug("handler %s of cancelled %s raised %s", link.route.name, request.method, error)
+            self._inbound.end_cancelled(request)
+        else:
+            request.fail(error if isinstance(error, RpcError) else RpcError.internal_error())

@@ -1,0 +1,263 @@
+"""`SentRequest`: four explicit ways to take the answer of a request, exactly one of which is chosen.
+
+Dropping the handle unconsumed cancels the request; nothing here waits except `block_task`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from asyncio import current_task
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+
+import msgspec
+
+from acprt.errors import INCOMING_TRANSPORT_CLOSED, AlreadyConsumed, DispatchLoopBlocked, RpcError
+from acprt.runtime.calls import Callback, OutgoingCall
+from acprt.runtime.responder import RequestCancellation, Responder
+from acprt.runtime.results import Err, Ok, Result
+
+if TYPE_CHECKING:
+    from acprt.runtime.connection import Connection
+
+__all__ = ["SentRequest"]
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+_FOUR_WAYS = (
+    "a SentRequest is not awaitable: choose how to take the answer — `await sent.block_task()` outside the dispatch "
+    "loop, `sent.on_receiving_result(callback)` in order, `sent.forward_response_to(responder)` in a proxy, or "
+    "`sent.detach()`"
+)
+
+_CANCELLED_WHEN_DROPPED = (None, "block_task")
+"""Not consumed; or a block_task() that was never awaited, or was destroyed while it waited (DEC-19)."""
+
+
+_DOWNSTREAM = {
+    INCOMING_TRANSPORT_CLOSED: "downstream_closed",
+    "connection_closed": "downstream_closed",
+    "connection_failed": "downstream_failed",
+}
+"""Reasons that this side gives to a request when its connection ends, and what they are called one hop further up."""
+
+
+class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
+    """A request that was sent. Take its answer with `block_task`, `on_receiving_result` (or `on_receiving_ok_result`),
+    `forward_response_to` or `detach`; a handle that is dropped, or left as a context manager, before that cancels it.
+    """
+
+    _call: OutgoingCall
+    _cx: Connection
+    _transform: Callable[[Any], Any] | None = None
+    _consumed: str | None = None  # in which way
+
+    @property
+    def id(self) -> int:
+        """The request's id on the wire."""
+        return self._call.id
+
+    @property
+    def method(self) -> str:
+        """The request's method."""
+        return self._call.method
+
+    def block_task(self, timeout: float | None = None) -> Coroutine[Any, Any, R]:
+        """Wait here for the answer: its value, or the peer's RpcError raised.
+
+        `timeout` in seconds cancels the request on expiry and raises TimeoutError; cancelling the awaiting task
+        cancels the request too. In the dispatch loop of the same connection this raises DispatchLoopBlocked.
+        """
+        if self._consumed is not None:
+            self._consume("block_task")
+        self._consumed = "block_task"
+        return self._wait() if timeout is None else self._wait_until(timeout)
+
+    def on_receiving_result(self, callback: Callable[[Result[R]], Awaitable[None]]) -> None:
+        """Have the dispatch loop await `callback(Ok(value) | Err(error))` before it looks at the next message.
+
+        The order holds when the callback is registered before the response arrives, as it is right after sending.
+        A callback that raises ends the connection (SR-06).
+        """
+        self._consume("on_receiving_result")
+        self._on_result(callback)
+
+    def on_receiving_ok_result(
+        self, responder: Responder[Any], callback: Callable[[R, Responder[Any]], Awaitable[None]]
+    ) -> None:
+        """As `on_receiving_result`, for success only: an error answers `responder` and `callback` is not called."""
+        self._consume("on_receiving_ok_result")
+        self._call.errors_to = lambda error: responder.respond_with_error(_neutral(error))
+
+        async def on_ok(result: Result[R]) -> None:
+            match result:
+                case Ok(value):
+                    await callback(value, responder)
+                case Err(error):
+                    responder.respond_with_error(_neutral(error))
+
+        self._on_result(on_ok)
+
+    def forward_response_to(self, responder: Responder[Any]) -> None:
+        """Answer `responder` with the outcome, and cancel this request when the peer cancels that one (SR-10).
+
+        That the connection behind this hop closed is told upstream in neutral words: its own did not (PY-63).
+        """
+        self._consume("forward_response_to")
+        self._call.errors_to = lambda error: responder.respond_with_error(_neutral(error))
+        self._call.watch(responder.cancellation)
+
+        async def forward(result: Result[R]) -> None:
+            match result:
+                case Ok(value):
+                    responder.respond(value)
+                case Err(error):
+                    responder.respond_with_error(_neutral(error))
+
+        self._on_result(forward)
+
+    def detach(self) -> None:
+        """Let it run and ignore the answer."""
+        self._consume("detach")
+        self._call.leave()
+
+    def cancel(self) -> None:
+        """Ask the peer to stop, once per request, whoever asks; the answer still comes where the protocol has one."""
+        self._call.cancel()
+
+    def map(self, fn: Callable[[R], S]) -> SentRequest[S]:
+        """A handle whose success value is `fn(value)`, called once; errors bypass it. Consumes this handle."""
+        self._consume("map")
+        inner = self._transform
+        transform: Callable[[Any], Any] = fn if inner is None else lambda value: fn(inner(value))
+        return SentRequest(self._call, self._cx, transform)
+
+    def forward_cancellation_from(self, cancellation: RequestCancellation) -> None:
+        """Cancel this request when that one is cancelled, from the moment its answer is waited for (SR-20)."""
+        self._call.watch(cancellation)
+
+    def __enter__(self) -> SentRequest[R]:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._consumed is None:
+            self._consumed = "leaving its with block"
+            self._call.abandon()
+
+    if not TYPE_CHECKING:  # to a type checker it is not awaitable at all
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(_FOUR_WAYS)
+
+    def __repr__(self) -> str:
+        state = "pending" if self._call.outcome is None else "answered"
+        return f"<SentRequest {self.method} id={self.id} {state}>"
+
+    def __del__(self) -> None:
+        call = self._call
+        if call.outcome is not None or call.abandoned or self._consumed not in _CANCELLED_WHEN_DROPPED:
+            return
+        if self._cx.thread_id == threading.get_ident():
+            call.abandon()
+        else:  # a collector ran on another thread; the connection is not thread-safe (PY-03)
+            self._cx.call_on_loop(call.abandon)
+
+    def _consume(self, way: str) -> None:
+        if self._consumed is not None:
+            raise AlreadyConsumed(
+                f"the answer of {self.method} (id {self.id}) was already taken by {self._consumed}; {way} came second"
+            )
+        self._consumed = way
+
+    async def _wait(self) -> R:
+        # Small on purpose: its frame is a sixth of what a pending request costs (bench-core w6).
+        call = self._call
+        if call.outcome is None:
+            try:
+                await self._waiter()
+            except asyncio.CancelledError:
+                call.abandon()
+                raise
+        return self._value()
+
+    async def _wait_until(self, timeout: float) -> R:
+        call, cx = self._call, self._cx
+        if call.outcome is None:
+            waiter = self._waiter()
+            timer = cx.loop.call_later(timeout, _expire, waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                call.abandon()
+                raise
+            except TimeoutError:
+                if call.outcome is None:  # else the answer came in the same moment
+                    call.abandon(f"no answer within {timeout:g} s")
+                    raise TimeoutError(cx.describe_silence(call)) from None
+            finally:
+                timer.cancel()
+        return self._value()
+
+    def _waiter(self) -> asyncio.Future[None]:
+        """The future that the outcome sets. Raises DispatchLoopBlocked where waiting for it would be for ever."""
+        call, cx = self._call, self._cx
+        if cx.loop_is_held and current_task() is cx.dispatch_task:  # asked first: current_task is slow on 3.11 (w1)
+            call.abandon()
+            raise DispatchLoopBlocked(
+                f"block_task() of {call.method} (id {call.id}) inside the dispatch loop, in {cx.running_handler}: "
+                "the loop that would receive the answer is the one that waits. Use on_receiving_result(callback), "
+                "or wait in cx.spawn(…) or in a `method` handler"
+            )
+        waiter = call.waiter = cx.loop.create_future()
+        if call.watched is not None:
+            call.awaited()
+        return waiter
+
+    def _value(self) -> R:
+        value: R = self._call.result()
+        return value if self._transform is None else self._transform(value)
+
+    def _on_result(self, callback: Callable[[Result[R]], Awaitable[None]]) -> None:
+        call, transform = self._call, self._transform
+        if transform is None:
+            call.callback = cast("Callback", callback)
+        else:
+
+            async def transformed(result: Result[Any]) -> None:
+                await callback(_map_result(result, transform))
+
+            call.callback = transformed
+        if call.outcome is None:
+            call.awaited()
+        elif call.errors_to is None and self._cx.is_ending:
+            call.callback = None
+            raise self._cx.ends.closed_error(call.method)  # nothing runs a callback any more (SR-07)
+        else:
+            call.table.run_late(call)
+
+
+def _expire(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())
+
+
+def _map_result(result: Result[Any], transform: Callable[[Any], Any]) -> Result[Any]:
+    if isinstance(result, Err):
+        return result
+    try:
+        return Ok(transform(result.value))
+    except RpcError as error:
+        return Err(error)
+
+
+def _neutral(error: RpcError) -> RpcError:
+    """An error fit for another connection: how this hop ended is no statement about that one, and what is known of its
+    end (a local error, a child's stderr) is not for its peer (SR-11).
+    """
+    reason = error.data.get("reason") if isinstance(error.data, dict) else None
+    neutral = _DOWNSTREAM.get(reason) if isinstance(reason, str) else None
+    if neutral is None:
+        return error
+    return RpcError.internal_error({"reason": neutral, "method": error.data["method"]})

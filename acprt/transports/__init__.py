@@ -1,0 +1,1 @@
+"""Where bytes come from: this process's stdio, a child process, asyncio streams, memory."""

@@ -1,0 +1,85 @@
+"""Splits incoming bytes into lines: on LF only, with a ceiling, in time linear in the input.
+
+It must never look inside a line (U+2028 or a lone CR are legal there) and never lose a line next to a bad one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Line", "LineSplitter", "OversizedLine"]
+
+_HEAD_BYTES = 4096  # enough of an over-long line to recover its id, which most peers write first or second
+_TAIL_BYTES = 256  # and some write last
+_CR = 0x0D
+
+
+class OversizedLine(NamedTuple):
+    """What is kept of a line past the ceiling: its first and last bytes, and its size in bytes without terminator."""
+
+    head: bytes
+    tail: bytes
+    size: int
+    limit: int
+
+
+Line = bytes | OversizedLine
+
+
+class LineSplitter:
+    """Feed it bytes as they come; it gives back the lines they complete, terminator and one CR before it removed."""
+
+    __slots__ = ("_partial", "_size", "_tail", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._partial = bytearray()  # the line begun, or the head of one that is too long
+        self._size = 0  # bytes of the line begun
+        self._tail: bytes | None = None  # its last bytes, while the rest of an over-long line is skipped
+
+    def feed(self, data: bytes) -> list[Line]:
+        """The lines that `data` completes, in order. An over-long one stands in its place as an `OversizedLine`."""
+        pieces = data.split(b"\n")
+        rest = pieces.pop()
+        lines: list[Line] = pieces  # type: ignore[assignment]  # a list of bytes of our own; widened in place, not copied
+        if _CR in data or len(data) > self.limit:
+            lines = [self._trim(piece) for piece in pieces]
+        if lines and self._size:
+            lines[0] = self._complete(pieces[0])
+        if rest:
+            self._hold(rest)
+        return lines
+
+    def finish(self) -> list[Line]:
+        """The unterminated last line at EOF, if there is one: it is a line too (FR-03)."""
+        return [self._complete(b"")] if self._size else []
+
+    def _hold(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._tail is not None:
+            self._partial += piece[: _HEAD_BYTES - len(self._partial)]
+            self._tail = (self._tail + piece[-_TAIL_BYTES - 1 :])[-_TAIL_BYTES - 1 :]
+            return
+        self._partial += piece
+        if self._size > self.limit + 1:  # one more byte may be the CR that is not part of the line
+            self._tail = bytes(self._partial[-_TAIL_BYTES - 1 :])
+            del self._partial[_HEAD_BYTES:]
+
+    def _complete(self, end: bytes) -> Line:
+        if end:
+            self._hold(end)
+        size, self._size = self._size, 0
+        partial, self._partial = self._partial, bytearray()
+        tail, self._tail = self._tail, None
+        if tail is None:
+            return self._trim(bytes(partial))
+        if tail.endswith(b"\r"):
+            tail, size = tail[:-1], size - 1
+        return OversizedLine(bytes(partial[:size]), tail[-_TAIL_BYTES:], size, self.limit)
+
+    def _trim(self, line: bytes) -> Line:
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if len(line) <= self.limit:
+            return line
+        return OversizedLine(line[:_HEAD_BYTES], line[-_TAIL_BYTES:], len(line), self.limit)

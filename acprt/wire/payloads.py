@@ -1,0 +1,121 @@
+"""Raw params and results become values here, when a handler or a waiter claims them, and never before.
+
+An error tells what was wrong in the way of HC-05: `{"error", "json", "phase"}`, with the JSON capped.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from acprt.errors import ErrorCode, RpcError
+from acprt.wire.frames import NO_PARAMS, UNREADABLE
+from acprt.wire.repair import repair
+
+__all__ = ["UNENCODABLE", "decode_params", "decode_result", "decoder_for", "encoding_error", "line_too_long"]
+
+UNENCODABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
+"""Everything msgspec raises for a value that it cannot write, lone surrogates included."""
+
+_ECHO = 1000  # characters of the JSON that an error repeats (PY-51)
+_WHY = 500  # characters of the reason: msgspec repeats the values that it refuses
+_EMPTY_OBJECT = b"{}"
+
+
+@lru_cache(maxsize=4096)
+def decoder_for(type_: Any) -> msgspec.json.Decoder[Any]:
+    """The decoder of a type, made once. Raises TypeError for a type that cannot be decoded."""
+    try:
+        return msgspec.json.Decoder(type_)
+    except NameError as error:  # an annotation that does not resolve
+        raise TypeError(f"{type_!r} cannot be decoded: {error}") from error
+
+
+def decode_params(decoder: msgspec.json.Decoder[Any] | None, params: Raw) -> Any:
+    """Params as the decoder's type, or as plain values (None for no params) without one.
+
+    Absent params are an empty object to a typed decoder. Raises RpcError: -32602 for the wrong shape, -32700 for text
+    that is not JSON at all.
+    """
+    if params is NO_PARAMS:
+        if decoder is None:
+            return None
+        try:
+            return decoder.decode(_EMPTY_OBJECT)
+        except msgspec.ValidationError as error:
+            raise _decoding_error(error, b"null", ErrorCode.INVALID_PARAMS) from None
+    if decoder is None:
+        decoder = _UNTYPED
+    try:
+        return decoder.decode(params)
+    except UNREADABLE as error:
+        return _decode_mended(decoder, params, error, ErrorCode.INVALID_PARAMS)
+
+
+def decode_result(decoder: msgspec.json.Decoder[Any] | None, result: Raw) -> Any:
+    """A result as the decoder's type, or as plain values. Raises RpcError -32603: it is a local failure (house §4)."""
+    if decoder is None:
+        decoder = _UNTYPED
+    try:
+        return decoder.decode(result)
+    except UNREADABLE as error:
+        return _decode_mended(decoder, result, error, ErrorCode.INTERNAL_ERROR)
+
+
+def encoding_error(error: Exception) -> RpcError:
+    """What a value that cannot be written is answered with (OU-13, RS-08)."""
+    return RpcError.internal_error({"error": _readable(error), "phase": "serialization"})
+
+
+def line_too_long(method: str, size: int, limit: int) -> RpcError:
+    """What a message that is longer than `Limits.line_out_bytes` fails with, instead of being written."""
+    return RpcError.internal_error(
+        {
+            "reason": "line_too_long",
+            "error": f"{method} is {size} bytes on the wire, over the limit of {limit}",
+            "size": size,
+            "limit": limit,
+            "option": "Limits.line_out_bytes",
+        }
+    )
+
+
+_UNTYPED: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+
+def _decode_mended(decoder: msgspec.json.Decoder[Any], raw: Raw, error: Exception, code: ErrorCode) -> Any:
+    """The second attempt, on mended text; raises the error to answer with."""
+    text = bytes(raw)
+    mended = repair(text)
+    if mended is not None:
+        try:
+            return decoder.decode(mended)
+        except UNREADABLE as second:
+            error = second
+    raise _decoding_error(error, text, code) from None
+
+
+def _decoding_error(error: Exception, text: bytes, code: ErrorCode) -> RpcError:
+    # A number past a double is the one unreadable text that msgspec reports as a matter of type.
+    wrong_shape = isinstance(error, msgspec.ValidationError) and not str(error).startswith("Number out of range")
+    data = {"error": _readable(error), "json": _echo(text), "phase": "deserialization"}
+    if code == ErrorCode.INTERNAL_ERROR:
+        return RpcError.internal_error(data)
+    return RpcError.invalid_params(data) if wrong_shape else RpcError.parse_error(data)
+
+
+def _echo(text: bytes) -> Any:
+    """The offending JSON as a value when it is small and readable, else the start of its text."""
+    if len(text) <= _ECHO:
+        try:
+            return msgspec.json.decode(text)
+        except UNREADABLE:
+            pass
+    return text[: 4 * _ECHO].decode("utf-8", "replace")[:_ECHO]
+
+
+def _readable(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:_WHY]

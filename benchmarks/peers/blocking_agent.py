@@ -1,0 +1,45 @@
+"""The blocking agent: `os.read`, one typed decode a line, one `os.write` for all answers of a read. No loop at all."""
+
+from __future__ import annotations
+
+import msgspec
+
+import script
+import wire
+from blocking_pipe import BlockingPipe
+
+JOIN_AT_MOST = 150
+"""Updates joined into one write: about 32 KiB."""
+
+
+def main() -> None:
+    pipe = BlockingPipe(0, 1)
+    decode = msgspec.json.Decoder(wire.PromptMessage | wire.Initialize | wire.NewSession).decode
+    while lines := pipe.read_lines():
+        replies: list[msgspec.Struct] = []
+        for line in lines:
+            message = decode(line)
+            if type(message) is wire.PromptMessage:
+                answer(pipe, message, replies)
+            elif type(message) is wire.Initialize:
+                replies.append(wire.Reply("2.0", message.id, wire.Result(protocol_version=1)))
+            else:
+                replies.append(wire.Reply("2.0", message.id, wire.Result(session_id=script.SESSION_ID)))
+        if replies:
+            pipe.write(replies)
+
+
+def answer(pipe: BlockingPipe, message: wire.PromptMessage, replies: list[msgspec.Struct]) -> None:
+    text = wire.text_of_prompt(message)
+    command, number = script.command_of(text)
+    if command == script.ECHO:
+        replies.append(wire.update_message(text))
+    elif command == script.UPDATES:
+        texts, mask, update = script.UPDATE_TEXTS, script.UPDATE_MASK, wire.update_message
+        for begin in range(0, number, JOIN_AT_MOST):
+            pipe.write([update(texts[i & mask]) for i in range(begin, min(begin + JOIN_AT_MOST, number))])
+    replies.append(wire.Reply("2.0", message.id, wire.Result(stop_reason="end_turn")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The catalogue tells the truth: every rule is pinned by tests that exist, or says why acprt does something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance import catalogue
+
+
+def _flat() -> dict[str, Any]:
+    return {one: entry for section in catalogue.entries().values() for one, entry in section.items()}
+
+
+def _tests_of(entry: Any) -> list[str]:
+    return entry if isinstance(entry, list) else entry.get("tests", [])
+
+
+def _is_founded(entry: Any) -> bool:
+    table = {"tests": entry} if isinstance(entry, list) else entry
+    reason = table.get("diverges")
+    return (
+        bool(table)
+        and table.keys() <= {"tests", "diverges"}
+        and ("tests" not in table or bool(table["tests"]))
+        and ("diverges" not in table or (isinstance(reason, str) and bool(reason.strip())))
+    )
+
+
+def test_every_id_stands_once_under_its_section() -> None:
+    """No rule is forgotten, invented or filed elsewhere; the order is that of the list of ids."""
+    assert {section: list(entries) for section, entries in catalogue.entries().items()} == catalogue.ids()
+
+
+def test_every_entry_has_tests_or_a_reason() -> None:
+    """An entry is a list of tests, or a table with `tests`, `diverges` or both; `todo` is none of these."""
+    unfounded = [one for one, entry in _flat().items() if not _is_founded(entry)]
+    assert not unfounded, f"{len(unfounded)} ids without a test or a reason: {' '.join(unfounded)}"
+
+
+def test_every_named_test_exists() -> None:
+    """A test that was renamed or removed takes its promise with it."""
+    known = {name for name, _ in catalogue.tests()}
+    missing = [
+        f"{one}: {name}"
+        for one, entry in _flat().items()
+        for name in _tests_of(entry)
+        if name.partition("[")[0] not in known
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_cited_id_exists() -> None:
+    """An id in a comment or a docstring leads somewhere."""
+    known = {one for section in catalogue.ids().values() for one in section}
+    pattern = catalogue.id_pattern()
+    unknown = [
+        f"{path.relative_to(catalogue.ROOT)}: {cited}"
+        for folder in ("acprt", "tests", "examples", "benchmarks", "docs")
+        for path in sorted(catalogue.ROOT.joinpath(folder).rglob("*"))
+        if path.suffix in {".py", ".md", ".toml"}
+        for cited in pattern.findall(path.read_text(encoding="utf-8"))
+        if cited not in known
+    ]
+    assert not unknown, "\n".join(unknown)

@@ -1,0 +1,79 @@
+"""acprt with the PyPI package `agent-client-protocol`, each as the agent and as the client of the other."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import acprt
+from tests.interop.turn import ECHO_AGENT, check_client, session_with
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+
+PEERS = Path(__file__).parent / "peers"
+
+
+class TestAgentOfThePackage:
+    """acprt spawns it."""
+
+    def test_its_own_echo_agent_answers_a_turn(self, run, python_package, python_examples) -> None:
+        """Issue point 8a: the example that the package ships, as it is."""
+
+        async def main() -> None:
+            agent = acprt.AgentProcess(python_package, python_examples / "echo_agent.py")
+            async with session_with(agent) as (turns, _):
+                assert await turns.prompt("echo this: 你好 🙂") == (["echo this: 你好 🙂"], "end_turn")
+
+        run(main(), timeout=60)
+
+    def test_updates_arrive_in_order_and_before_the_answer(self, run, python_package) -> None:
+        """Issue point 8a."""
+
+        async def main() -> None:
+            words = [f"word-{n}" for n in range(200)]
+            async with session_with(acprt.AgentProcess(python_package, PEERS / "python_agent.py")) as (turns, _):
+                assert await turns.prompt(" ".join(words)) == (words, "end_turn")
+
+        run(main(), timeout=60)
+
+    def test_cancelled_turn_ends_and_the_next_one_works(self, run, python_package) -> None:
+        """Issue point 8a: `session/cancel`."""
+
+        async def main() -> None:
+            async with session_with(acprt.AgentProcess(python_package, PEERS / "python_agent.py")) as (turns, _):
+                assert await turns.cancelled_prompt("WAIT never") == (["WAIT"], "cancelled")
+                assert await turns.prompt("after") == (["after"], "end_turn")
+
+        run(main(), timeout=60)
+
+    def test_its_permission_request_is_answered_in_mid_turn(self, run, python_package) -> None:
+        """D4: both sides number their requests from the start, at once."""
+
+        async def main() -> None:
+            async with session_with(acprt.AgentProcess(python_package, PEERS / "python_agent.py")) as (turns, seen):
+                assert await turns.prompt("ASK twice: ASK") == (["yes", "twice:", "yes"], "end_turn")
+                assert [params["toolCall"]["toolCallId"] for params in seen.permissions] == ["call-1", "call-1"]
+
+        run(main(), timeout=60)
+
+
+class TestClientOfThePackage:
+    """It spawns an acprt agent."""
+
+    def test_it_drives_our_echo_agent_through_a_turn_and_a_cancel(self, python_package) -> None:
+        """Issue point 8b."""
+        assert check_client([python_package, str(PEERS / "python_client.py")]) == {}
+
+    def test_its_own_example_client_is_answered(self, python_package, python_examples) -> None:
+        """Issue point 8b: the example that the package ships, as it is. It prints each update on a line."""
+        done = subprocess.run(
+            [python_package, python_examples / "client.py", *ECHO_AGENT],
+            input="one two\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "| Agent: one \n| Agent: two\n" in done.stdout

@@ -1,0 +1,497 @@
+"""`aclose()`, and what becomes of running work: any task, any order, idempotent, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+import acprt
+from tests.rawpeer import raw_server_for
+from tests.runtime.scripted import (
+    ScriptedTransport,
+    cancel,
+    notification,
+    request,
+    result,
+    scripted,
+    until_idle,
+)
+
+Outcome = acprt.Result[Any]
+
+
+class TestClose:
+    """`aclose()`: any task, any order, idempotent, bounded (api.md §3)."""
+
+    def test_twice_is_once(self, run):
+        """api.md §3: also from several tasks at the same time."""
+
+        async def main():
+            async with scripted(acprt.Endpoint("near")) as (cx, transport):
+                await asyncio.gather(*(cx.aclose() for _ in range(5)))
+                await cx.aclose()
+                assert transport.closed
+
+        run(main())
+
+    def test_cancelled_closer_leaves_and_the_close_goes_on(self, run):
+        """api.md §3: a timeout around it is safe."""
+
+        async def main():
+            transport = ScriptedTransport()
+            cx = await acprt.Endpoint("near").open(transport)
+            transport.stall()
+            cx.send_notification("unwritten")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await cx.aclose()
+            assert not transport.closed
+            transport.flow()
+            await cx.aclose()
+            assert transport.written == [notification("unwritten")]
+            assert transport.closed
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        "place", ["notification", "request", "method", "callback", "spawned", "after response", "wait_for in a handler"]
+    )
+    def test_from_a_task_of_the_connection_it_starts_and_returns(self, run, place):
+        """DEC-18: it does not wait for itself."""
+        endpoint = acprt.Endpoint("near")
+        returned: list[str] = []
+
+        async def close(cx: acprt.Connection) -> None:
+            await cx.aclose()
+            returned.append(place)
+
+        @endpoint.on_receive_notification("notification")
+        async def on_notification(_params: Any, cx: acprt.Connection) -> None:
+            await close(cx)
+
+        @endpoint.on_receive_request("request")
+        async def on_request(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
+            responder.respond("closing")
+            await close(cx)
+
+        @endpoint.method("method")
+        async def method(_params: Any, cx: acprt.Connection) -> str:
+            await close(cx)
+            return "closing"
+
+        @endpoint.method("after response")
+        async def after_response(_params: Any, cx: acprt.Connection) -> str:
+            cx.after_response(lambda: close(cx))
+            return "closing"
+
+        @endpoint.on_receive_notification("wait_for in a handler")
+        async def on_waiting(_params: Any, cx: acprt.Connection) -> None:
+            returned.append(place)
+            await asyncio.wait_for(cx.aclose(), 3)
+
+        async def main():
+            async with scripted(endpoint) as (cx, transport):
+                match place:
+                    case "callback":
+                        sent = cx.send_request("m")
+
+                        async def callback(_outcome: Outcome) -> None:
+                            await close(cx)
+
+                        sent.on_receiving_result(callback)
+                        transport.deliver(result(sent.id, 1))
+                    case "spawned":
+                        cx.spawn(close(cx))
+                    case "notification" | "wait_for in a handler":
+                        transport.deliver(notification(place))
+                    case _:
+                        transport.deliver(request(1, place))
+                await asyncio.wait_for(cx.incoming_closed(), 5)
+                await cx.aclose()
+                assert returned == [place]
+                if place in ("request", "method", "after response"):
+                    assert result(1, "closing") in transport.written
+
+        run(main())
+
+    def test_queued_output_leaves_first(self, run):
+        """PY-62, LC-09: what was sent last is written before the transport closes."""
+
+        async def main():
+            async with raw_server_for(acprt.Endpoint("near")) as (cx, peer):
+                for n in range(100):
+                    cx.send_notification("n", [n])
+                await cx.aclose()
+                assert [line["params"] for line in peer.unread()] == [[n] for n in range(100)]
+                assert peer.at_eof.is_set()
+
+        run(main())
+
+    def test_a_peer_that_does_not_read_holds_it_up_for_a_bounded_time(self, run, caplog):
+        """LC-05, PY-62: and then it says what was lost."""
+
+        async def main():
+            transport = ScriptedTransport()
+            cx = await acprt.Endpoint("near", limits=acprt.Limits(drain_seconds=0.05)).open(transport)
+            transport.stall()
+            cx.send_notification("never written")
+            await asyncio.wait_for(cx.aclose(), 5)
+            assert transport.closed
+
+        run(main())
+        assert "was not written within 0.05 s" in caplog.text
+
+    def test_nothing_is_waited_for_when_the_cause_is_that_nobody_reads(self, run):
+        """Issue point 5: past the ceiling of the outbox a further wait would bring nothing."""
+        limits = acprt.Limits(outbox_max_bytes=1000, drain_seconds=3600)
+
+        async def main():
+            transport = ScriptedTransport()
+            cx = await acprt.Endpoint("near", limits=limits).open(transport)
+            transport.stall()
+            with pytest.raises(acprt.RpcError, match="outbox_max_bytes"):
+                while True:
+                    cx.send_notification("n", ["x" * 100])
+            await asyncio.wait_for(cx.aclose(), 5)
+            assert transport.closed
+
+        run(main())
+
+    def test_a_peer_that_must_write_before_it_reads_gets_on(self, run):
+        """TF-05: reading was paused because a handler was slow; while closing, what comes is read and discarded."""
+        endpoint = acprt.Endpoint("near", limits=acprt.Limits(inbox_frames=5))
+        seen: list[Any] = []
+
+        @endpoint.on_receive_notification("n")
+        async def note(params: Any) -> None:
+            seen.append(params)
+            await asyncio.Event().wait()
+
+        async def main():
+            async with raw_server_for(endpoint) as (cx, peer):
+                for n in range(10):
+                    peer.notify("n", [n])
+                    await until_idle()
+                drained = asyncio.create_task(peer.transport.drain())
+                await until_idle()
+                assert not drained.done()
+                await asyncio.wait_for(cx.aclose(), 5)
+                await asyncio.wait_for(drained, 5)
+                assert seen == [[0]]
+
+        run(main())
+
+
+class TestTearingDown:
+    """What becomes of running work when the connection ends."""
+
+    @staticmethod
+    async def _close_while(
+        start: Callable[[acprt.Connection, ScriptedTransport], Awaitable[None]], endpoint: acprt.Endpoint
+    ):
+        async with scripted(endpoint) as (cx, transport):
+            await start(cx, transport)
+            await asyncio.wait_for(cx.aclose(), 10)
+            return transport
+
+    def test_every_task_is_cancelled_and_waited_for(self, run):
+        """M-02, SP-01: handlers of every kind, spawned work, callbacks; their clean-up runs before the close ends."""
+        endpoint = acprt.Endpoint("near")
+        ended: list[str] = []
+
+        async def until_cancelled(name: str) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                ended.append(name)
+
+        @endpoint.method("method")
+        async def method(_params: Any) -> None:
+            await until_cancelled("method")
+
+        @endpoint.on_receive_notification("ordered")
+        async def ordered(_params: Any) -> None:
+            await until_cancelled("ordered")
+
+        @endpoint.with_spawned
+        async def background(_cx: acprt.Connection) -> None:
+            await until_cancelled("background")
+
+        async def start(cx: acprt.Connection, transport: ScriptedTransport) -> None:
+            cx.spawn(until_cancelled("spawned"))
+            transport.deliver(request(1, "method"), notification("ordered"))
+            await until_idle()
+
+        run(self._close_while(start, endpoint))
+        assert sorted(ended) == ["background", "method", "ordered", "spawned"]
+
+    def test_one_that_swallows_the_first_cancel_is_cancelled_again(self, run):
+        """api.md §3 (`acprt.run`): and is waited for."""
+        endpoint = acprt.Endpoint("near")
+        cancels: list[int] = []
+
+        @endpoint.method("stubborn")
+        async def stubborn(_params: Any) -> None:
+            while len(cancels) < 2:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    cancels.append(1)
+
+        async def start(_cx: acprt.Connection, transport: ScriptedTransport) -> None:
+            transport.deliver(request(1, "stubborn"))
+            await until_idle()
+
+        transport = run(self._close_while(start, endpoint))
+        assert len(cancels) == 2
+        assert transport.written == [result(1, None)]
+
+    def test_one_that_swallows_every_cancel_is_left_behind_and_answered_for(self, run, caplog):
+        """House plan §3: the close is bounded whatever a handler does."""
+        endpoint = acprt.Endpoint("near")
+        release = asyncio.Event()
+
+        @endpoint.method("immortal")
+        async def immortal(_params: Any) -> str:
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    continue
+            return "too late"
+
+        async def main():
+            async with scripted(endpoint) as (cx, transport):
+                transport.deliver(request(1, "immortal"))
+                await until_idle()
+                await asyncio.wait_for(cx.aclose(), 10)
+                assert transport.closed
+                assert [line["error"]["data"] for line in transport.written] == [{"reason": "shutting_down"}]
+                release.set()
+                await until_idle()
+                assert len(transport.written) == 1
+
+        run(main())
+        assert "did not end although it was cancelled" in caplog.text
+
+    def test_handler_that_swallows_its_cancellation_is_the_last_to_run(self, run):
+        """DEC-18: nothing behind it is dispatched on a connection that is being torn down."""
+        endpoint = acprt.Endpoint("near")
+        seen: list[Any] = []
+
+        @endpoint.on_receive_notification("n")
+        async def note(params: Any) -> None:
+            seen.append(params)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return
+
+        async def start(_cx: acprt.Connection, transport: ScriptedTransport) -> None:
+            transport.deliver(*[notification("n", [n]) for n in range(3)])
+            await until_idle()
+
+        run(self._close_while(start, endpoint))
+        assert seen == [[0]]
+
+    def test_queued_requests_and_unfinished_batches_are_answered(self, run):
+        """DEC-25, BA-19: what was accepted and never dispatched, and arrays that miss a slot or a trailing handler."""
+        endpoint = acprt.Endpoint("near")
+        kept: list[acprt.Responder[Any]] = []
+
+        @endpoint.on_receive_request("keep")
+        async def keep(_params: Any, responder: acprt.Responder[Any]) -> None:
+            kept.append(responder)
+
+        @endpoint.on_receive_notification("stall")
+        async def stall(_params: Any) -> None:
+            await asyncio.Event().wait()
+
+        @endpoint.on_receive_request("quick")
+        async def quick(_params: Any, responder: acprt.Responder[Any]) -> None:
+            responder.respond("quick")
+
+        async def start(_cx: acprt.Connection, transport: ScriptedTransport) -> None:
+            transport.deliver(
+                [request(1, "keep"), request(2, "quick")],
+                [request(3, "quick"), notification("stall")],
+                request(4, "quick"),
+                [request(5, "quick"), request(6, "quick"), cancel(6)],
+                [request(7, "quick"), cancel(7)],
+            )
+            await until_idle()
+
+        transport = run(self._close_while(start, endpoint))
+        answers = {}
+        for line in transport.written:
+            members = line if isinstance(line, list) else [line]
+            answers[tuple(member["id"] for member in members)] = [
+                member.get("result") or member["error"].get("data") or member["error"]["code"] for member in members
+            ]
+        shutting_down = {"reason": "shutting_down"}
+        assert answers == {
+            (1, 2): [shutting_down, "quick"],
+            (3,): ["quick"],
+            (4,): [shutting_down],
+            (5, 6): [shutting_down, -32800],
+            (7,): [-32800],
+        }
+
+    def test_transport_whose_close_fails_still_ends_the_connection(self, run, caplog):
+        """TF-07, DEC-16: the waiters learn of the end, `aclose()` does not raise, the failure is logged."""
+
+        async def main():
+            transport = ScriptedTransport()
+            cx = await acprt.Endpoint("near").open(transport)
+            sent = cx.send_request("m")
+            transport.close_error = RuntimeError("cannot close")
+            await cx.aclose()
+            with pytest.raises(acprt.RpcError, match="Connection closed"):
+                await sent.block_task()
+            assert cx.is_incoming_closed
+
+        run(main())
+        assert "cannot close" in caplog.text
+
+    def test_callback_that_never_returns_does_not_hold_up_the_close(self, run):
+        """House plan §3: callbacks of requests that the end fails get a moment, no more."""
+
+        async def main():
+            async with scripted(acprt.Endpoint("near")) as (cx, transport):
+                called = asyncio.Event()
+
+                async def callback(_outcome: Outcome) -> None:
+                    called.set()
+                    await asyncio.Event().wait()
+
+                cx.send_request("m").on_receiving_result(callback)
+                await asyncio.wait_for(cx.aclose(), 10)
+                assert called.is_set()
+                assert transport.closed
+
+        run(main())
+
+    def test_callback_that_raises_at_the_end_changes_nothing(self, run):
+        """SR-06, DEC-16: the connection has ended already, with its own reason."""
+
+        async def main():
+            async with scripted(acprt.Endpoint("near")) as (cx, _transport):
+
+                async def callback(outcome: Outcome) -> None:
+                    outcome.unwrap()
+
+                cx.send_request("m").on_receiving_result(callback)
+                await cx.aclose()
+                assert cx.ends.cause is None
+
+        run(main())
+
+    def test_what_still_comes_in_is_discarded(self, run):
+        """TF-05: lines, EOF and errors after the end reach nobody and break nothing."""
+        endpoint = acprt.Endpoint("near")
+
+        @endpoint.on_receive_dispatch
+        async def never(_dispatch: acprt.Dispatch[Any]) -> None:
+            raise AssertionError("dispatched after the end")
+
+        async def main():
+            async with scripted(endpoint) as (cx, transport):
+                transport.stall()
+                closing = asyncio.create_task(cx.aclose())
+                await until_idle()
+                transport.deliver(request(1, "m"), notification("n"), b"garbage")
+                transport.flow()
+                await closing
+                transport.deliver(request(2, "m"))
+                transport.end()
+                transport.lose(OSError("cannot read"))
+                await until_idle()
+                assert transport.written == []
+
+        run(main())
+
+
+class TestLoopEnd:
+    """A connection that is still open when its loop ends is closed by then, as far as its bounds allow."""
+
+    @pytest.mark.parametrize("work", ["idle", "ordered handler", "method", "close callback", "callback", "closing"])
+    def test_connection_left_open_is_closed_and_nothing_hangs(self, run, work):
+        """Reference wishes: a forgotten `aclose()` is no hang at exit, and no complaint about pending tasks."""
+        endpoint = acprt.Endpoint("near")
+        cleaned: list[str] = []
+
+        class TakesItsTime(ScriptedTransport):
+            async def aclose(self) -> None:
+                await until_idle()
+                await super().aclose()
+
+        transport = TakesItsTime()
+
+        async def stay(name: str) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cleaned.append(name)
+
+        @endpoint.on_receive_notification("ordered handler")
+        async def ordered(_params: Any) -> None:
+            await stay("ordered handler")
+
+        @endpoint.method("method")
+        async def method(_params: Any) -> None:
+            await stay("method")
+
+        @endpoint.on_close
+        async def bye(_cx: acprt.Connection) -> None:
+            await stay("close callback")
+
+        async def main():
+            cx = await endpoint.open(transport)
+            sent = cx.send_request("m")
+
+            async def callback(_outcome: Outcome) -> None:
+                await stay("callback")
+
+            match work:
+                case "ordered handler":
+                    transport.deliver(notification(work), notification(work))
+                case "method":
+                    transport.deliver(request(1, work))
+                case "close callback":
+                    transport.end()
+                case "callback":
+                    sent.on_receiving_result(callback)
+                    transport.deliver(result(sent.id, 1))
+                case "closing":
+                    transport.stall()
+                    asyncio.get_running_loop().call_soon(asyncio.ensure_future, cx.aclose())
+            await until_idle()
+            return cx, sent
+
+        cx, sent = run(main())
+        assert cx.status().state == "ended"
+        assert transport.closed
+        assert cleaned == ([work] if work not in ("idle", "closing") else [])
+        assert sent.id == 1
+
+    def test_dispatch_task_cancelled_by_a_stranger_ends_the_connection(self, run):
+        """PY-11: it is a failure of the connection, told to the block and to the waiters."""
+
+        async def main():
+            transport = ScriptedTransport()
+
+            async def block() -> None:
+                async with acprt.Endpoint("near").connect(transport) as cx:
+                    assert cx.dispatch_task is not None
+                    cx.dispatch_task.cancel()
+                    await asyncio.Event().wait()
+
+            with pytest.raises(acprt.RpcError, match="the dispatch loop was cancelled"):
+                await block()
+            assert transport.closed
+
+        run(main())
