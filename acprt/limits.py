@@ -28,8 +28,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     inbox_frames: int = 20_000
     """The same as a count: small frames cost about 400 bytes of objects each, so this is some 8 MB."""
 
-    outbox_high_bytes: int = 1 * MIB
-    """Unwritten output above which `drain()` waits: many pipes full (64 KiB), little memory."""
+    outbox_high_bytes: int = 128 * KIB
+    """Unwritten output above which `drain()` waits: two pipes full, so that both sides of a stream keep working."""
 
     outbox_max_bytes: int = 256 * MIB
     """Unwritten output that ends the connection: such a peer does not read; losing a message silently is worse."""

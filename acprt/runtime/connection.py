@@ -83,14 +83,14 @@ class Connection:
         calls = CallTable(limits.tombstones, self._send_cancel, self._run_late_callback, loop)
         tasks = SpawnedTasks(loop, self.fail)
         inbound = InboundTable(dialect, outbox, loop, limits, self._spawn_hook)
-        inbox = Inbox(dialect, inbound, transport, limits, loop, outbox.put)
+        watchdog = Watchdog(self, limits.slow_handler_seconds)
+        inbox = Inbox(dialect, inbound, transport, limits, loop, outbox.put, watchdog)
         dynamic = DynamicHandlers(limits.parked_messages, inbox.wake)
         methods = MethodTasks(self, inbound, dialect, limits.sync_threads, loop)
-        watchdog = Watchdog(self, limits.slow_handler_seconds)
         rooms = Rooms(transport, dialect, outbox, calls, tasks, inbound, inbox, dynamic, methods, watchdog)
         self.ends = Ends(self, rooms, endpoint.close_callbacks)
-        self._dispatch = DispatchLoop(self, rooms, chains, on_end=self.ends.end_of_input)
-        watchdog.watch(self._dispatch)
+        self.dispatch = DispatchLoop(self, rooms, chains, on_end=self.ends.end_of_input)
+        watchdog.watch(self.dispatch)
         self._rooms = rooms
         self._transport = transport
         self._dialect = dialect
@@ -262,7 +262,7 @@ class Connection:
                 late_responses=self._calls.late_responses,
                 stderr_dropped=0 if child is None else child.stderr_dropped,
             ),
-            running_handler=None if self._dispatch.running is None else self._dispatch.running_name,
+            running_handler=None if self.dispatch.running is None else self.dispatch.running_name,
         )
 
     def __repr__(self) -> str:
@@ -276,20 +276,15 @@ class Connection:
         return self.ends.is_ending
 
     @property
-    def loop_is_held(self) -> bool:
-        """Whether a handler or callback runs in the dispatch loop, perhaps suspended."""
-        return self._dispatch.running is not None
-
-    @property
     def running_handler(self) -> str:
         """The name of the handler or callback that holds the dispatch loop."""
-        return self._dispatch.running_name
+        return self.dispatch.running_name
 
     def start(self) -> None:
         """Open the transport and begin to dispatch. Raises what the transport raises, leaving nothing behind."""
-        self._transport.open(_TransportSink(self), self.limits)
+        self._transport.open(_TransportSink(self.ends, self._rooms), self.limits)
         self.dispatch_task = self.loop.create_task(
-            self.ends.while_open(self._dispatch.run), name=f"acprt dispatch {self.name}"
+            self.ends.while_open(self.dispatch.run), name=f"acprt dispatch {self.name}"
         )
         self.dispatch_task.add_done_callback(self.ends.dispatch_ended)
 
@@ -318,8 +313,8 @@ class Connection:
                 text += (
                     f"; its stderr ends: {str(RpcError(0, '', {'stderr_tail': facts['stderr_tail'][-500:]}))[-540:]}"
                 )
-        if self._dispatch.running is not None:
-            text += f"; the dispatch loop is held by {self._dispatch.running_name}"
+        if self.dispatch.running is not None:
+            text += f"; the dispatch loop is held by {self.dispatch.running_name}"
         return text
 
     def _send_cancel(self, call: OutgoingCall, reason: str | None) -> None:
@@ -358,32 +353,22 @@ class Connection:
 class _TransportSink:
     """What the transport reports, handed to the room that it concerns."""
 
-    __slots__ = ("_cx", "_inbox", "_outbox", "_watchdog")
+    __slots__ = ("_ends", "_inbox", "lines_received", "pause_writing", "resume_writing")
 
-    def __init__(self, cx: Connection) -> None:
-        self._cx = cx
-        rooms = cx._rooms
+    def __init__(self, ends: Ends, rooms: Rooms) -> None:
+        self._ends = ends
         self._inbox = rooms.inbox
-        self._outbox = rooms.outbox
-        self._watchdog = rooms.watchdog
-
-    def lines_received(self, lines: list[Line]) -> None:
-        self._inbox.receive(lines)
-        if not self._watchdog.armed:
-            self._watchdog.arm()
+        # Bound methods of the rooms themselves: a call less for every read and write (bench-core w1).
+        self.lines_received = rooms.inbox.receive
+        self.pause_writing = rooms.outbox.pause
+        self.resume_writing = rooms.outbox.resume
 
     def eof_received(self) -> None:
         self._inbox.end()
-        self._cx.ends.eof_received()
+        self._ends.eof_received()
 
     def connection_lost(self, error: Exception) -> None:
-        self._cx.ends.transport_lost(error)
-
-    def pause_writing(self) -> None:
-        self._outbox.pause()
-
-    def resume_writing(self) -> None:
-        self._outbox.resume()
+        self._ends.transport_lost(error)
 
 
 @lru_cache(maxsize=4096)

@@ -60,7 +60,7 @@ class Dialect:
     """Whether cancelling a request also cancels the requests that its handler sent."""
 
     opening_buffer: int = 0
-    """How many notifications may wait for `admit` to decide, before any request came."""
+    """How many notifications may wait until the first request was admitted; they are offered to `admit` then."""
 
     def for_connection(self) -> Dialect:
         """The object that one connection asks; a dialect without state is its own."""

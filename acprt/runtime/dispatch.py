@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["DispatchLoop"]
 
 logger = logging.getLogger("acprt.dispatch")
+
+
+OtherItem = InboundRequest | ResponseFrame | InboundBatch | MalformedFrame | EndOfInput
 
 
 class DispatchLoop:
@@ -65,13 +68,15 @@ class DispatchLoop:
             if items is None:
                 await inbox.wait()
                 continue
-            for item in items:
-                work: (
-                    Awaitable[None] | None
-                )  # what is left to wait for; the commonest frames leave nothing (bench-core w2)
+            rest = iter(items)
+            for item in rest:
                 if isinstance(item, NotificationFrame):
-                    work = self._notification(item)
-                elif isinstance(item, InboundRequest):
+                    following = await self._notifications(item, rest)
+                    if following is None:
+                        break
+                    item = following
+                work: Awaitable[None] | None  # what is left to wait for; the commonest frames leave nothing
+                if isinstance(item, InboundRequest):
                     work = self._begin_request(item)
                 elif isinstance(item, ResponseFrame):
                     work = self._begin_response(item)
@@ -84,7 +89,9 @@ class DispatchLoop:
                         return
                 if dynamic.replays:
                     await self._replay()  # parked messages come before the next frame (DY-10)
-            del item, items  # nothing is held while the loop waits (DEC-14)
+            del item, items, rest  # nothing is held while the loop waits (DEC-14)
+            if not inbox.receives:
+                return
             if inbox.has_more:
                 await asyncio.sleep(0)  # a burst must not starve writers and tasks
 
@@ -137,7 +144,7 @@ class DispatchLoop:
         elif isinstance(member, ResponseFrame):
             work = self._begin_response(member)
         elif isinstance(member, NotificationFrame):
-            work = self._notification(member)
+            await self._notifications(member, iter(()))
         else:
             self._malformed(member, in_batch=True)
         if work is not None:
@@ -200,33 +207,47 @@ class DispatchLoop:
             if request.task is None:  # else a `method` handler took it: its return value is the answer
                 request.release(parked=parked)
 
-    async def _notification(self, frame: NotificationFrame) -> None:
-        link = self._chains.lone_notifications.get(frame.method)
-        if link is None or self._dynamic.chains:
-            chain = self._chains.notifications.get(frame.method, self._chains.other_notifications)
-            await self._walk_notification(Offer(frame.method, frame.params), chain)
-            return
-        # The common case, without an Offer (bench-core w3).
-        if self._methods.unstarted:
-            await self._methods.first_steps_taken()
-        self.running = link
-        self.turns += 1
-        try:
-            message = decode_params(link.decoder, frame.params)
-            outcome = await (link.handler(message, self._cx) if link.takes_cx else link.handler(message))
-        except Exception as error:
-            if isinstance(error, RpcError):
-                logger.warning("notification %s failed in %s: %s", frame.method, link.route.name, error)
+    async def _notifications(self, first: NotificationFrame, rest: Iterator[Item]) -> OtherItem | None:
+        """Hear `first` and the notifications right behind it, in one coroutine for all (bench-core w3).
+
+        Returns the item behind them; None when there is none, or the connection ends.
+        """
+        lone, dynamic = self._chains.lone_notifications, self._dynamic
+        item: Item | None = first
+        while isinstance(item, NotificationFrame):
+            link = lone.get(item.method)
+            if link is None or dynamic.chains:
+                chain = self._chains.notifications.get(item.method, self._chains.other_notifications)
+                await self._walk_notification(Offer(item.method, item.params), chain)
             else:
-                self._log_failure(link, frame.method, error)
-        except asyncio.CancelledError:
-            self._check_cancellation()
-            logger.error("handler %s of %s was cancelled from inside", link.route.name, frame.method)
+                if self._methods.unstarted:
+                    await self._methods.first_steps_taken()
+                self.running = link
+                self.turns += 1
+                try:
+                    message = decode_params(link.decoder, item.params)
+                    outcome = await (link.handler(message, self._cx) if link.takes_cx else link.handler(message))
+                    if outcome is not None:
+                        await self._walk_notification(Offer(item.method, item.params), (link,), declined=outcome)
+                except Exception as error:
+                    self._notification_failed(link, item.method, error)
+                except asyncio.CancelledError:
+                    self._check_cancellation()
+                    logger.error("handler %s of %s was cancelled from inside", link.route.name, item.method)
+                finally:
+                    self.running = None
+            if not self._inbox.receives:
+                return None
+            if dynamic.replays:
+                await self._replay()
+            item = next(rest, None)
+        return item
+
+    def _notification_failed(self, link: Link, method: str, error: Exception) -> None:
+        if isinstance(error, RpcError):
+            logger.warning("notification %s failed in %s: %s", method, link.route.name, error)
         else:
-            if outcome is not None:
-                await self._walk_notification(Offer(frame.method, frame.params), (link,), declined=outcome)
-        finally:
-            self.running = None
+            self._log_failure(link, method, error)
 
     async def _walk_notification(self, offer: Offer, chain: Sequence[Link], declined: Any = None) -> None:
         try:

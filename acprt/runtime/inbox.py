@@ -17,6 +17,7 @@ from acprt.limits import Limits
 from acprt.runtime.dialect import Dialect
 from acprt.runtime.inbound import InboundTable
 from acprt.runtime.responder import BatchReply, InboundRequest
+from acprt.runtime.watchdog import Watchdog
 from acprt.transports.base import Transport
 from acprt.wire.frames import (
     BatchFrame,
@@ -66,6 +67,7 @@ class Inbox:
         limits: Limits,
         loop: asyncio.AbstractEventLoop,
         put: Callable[[bytes], None],
+        watchdog: Watchdog,
     ) -> None:
         self.tap: Callable[[Line], None] | None = None
         self.bad_lines = 0
@@ -83,6 +85,7 @@ class Inbox:
         self._loop = loop
         self._opening: list[NotificationFrame] | None = [] if dialect.opening_buffer else None
         self._put = put
+        self._watchdog = watchdog
         self._answers_unreadable = not transport.peer_is_child
         self._chunks: deque[_Chunk] = deque()
         self._current: _Chunk | None = None
@@ -101,7 +104,7 @@ class Inbox:
         items: list[Item] = []
         size = 0
         now = monotonic()
-        cancel_methods, admit = self._cancel_methods, self._admit
+        cancel_methods, admit, inbound = self._cancel_methods, self._admit, self._inbound
         for line in lines:
             size += len(line)
             frame = parse(line)
@@ -115,7 +118,7 @@ class Inbox:
             elif isinstance(frame, ResponseFrame):
                 items.append(frame)
             elif isinstance(frame, RequestFrame):
-                request = self._register(frame, now)
+                request = inbound.register(frame, now) if admit is None else self._register(frame, now)
                 if request is not None:
                     if self._opening is not None:
                         items += self._end_opening()
@@ -194,6 +197,8 @@ class Inbox:
 
     def _append(self, items: list[Item], size: int, now: float) -> None:
         self._chunks.append(_Chunk(items, size, now))
+        if not self._watchdog.armed:
+            self._watchdog.arm()
         self._count += len(items)
         self._bytes += size
         if not self._paused and (self._bytes > self._limits.inbox_bytes or self._count > self._limits.inbox_frames):
@@ -228,12 +233,14 @@ class Inbox:
             logger.warning("dropped %s: too many notifications before the first request", frame.method)
 
     def _end_opening(self) -> list[Item]:
-        """The first request was admitted: what was held back takes its place in front of it, if it is admitted now."""
+        """The first request was admitted: what was held back takes its place in front of it, if it is admitted now. A
+        cancel among it came before every request, so there is nothing that it could cancel (CA-06).
+        """
         held, self._opening = self._opening or [], None
         return [
             frame
             for frame in held
-            if (frame.method not in self._cancel_methods or self._cancel(frame))
+            if (frame.method not in self._cancel_methods or self._dialect.parse_cancel(frame) is not None)
             and (self._admit is None or self._admit(frame) is None)
         ]
 

@@ -180,7 +180,7 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
             except asyncio.CancelledError:
                 call.abandon()
                 raise
-        return self._value()
+        return call.result() if self._transform is None else self._value()
 
     async def _wait_until(self, timeout: float) -> R:
         call, cx = self._call, self._cx
@@ -203,7 +203,9 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
     def _waiter(self) -> asyncio.Future[None]:
         """The future that the outcome sets. Raises DispatchLoopBlocked where waiting for it would be for ever."""
         call, cx = self._call, self._cx
-        if cx.loop_is_held and current_task() is cx.dispatch_task:  # asked first: current_task is slow on 3.11 (w1)
+        if (
+            cx.dispatch.running is not None and current_task() is cx.dispatch_task
+        ):  # asked first: current_task is slow on 3.11 (w1)
             call.abandon()
             raise DispatchLoopBlocked(
                 f"block_task() of {call.method} (id {call.id}) inside the dispatch loop, in {cx.running_handler}: "

@@ -1,8 +1,8 @@
 """What a transport is, and what it delivers to. Transports know nothing of JSON-RPC and nothing above this floor.
 
 A transport moves lines in and bytes out on one event loop. Its calls are synchronous except where waiting is the
-point (`drain`, `aclose`); what happens on its own it reports to its sink, always on the loop's thread and never from
-inside a call of the sink's owner.
+point (`drain`, `aclose`); what happens on its own it reports to its sink, always on the loop's thread and, but for
+`pause_writing`, never from inside a call of the sink's owner.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Sink(Protocol):
         """Reading or writing failed: not an EOF (TF-01, TF-02). At most once; not after a local `aclose()`."""
 
     def pause_writing(self) -> None:
-        """The transport holds bytes that the peer has not taken yet: write no more until `resume_writing`."""
+        """The transport holds bytes that the peer has not taken yet: write no more until `resume_writing`.
+
+        The one call that may come from inside `write`, so that a writer that never yields is bounded, too.
+        """
 
     def resume_writing(self) -> None:
         """All accepted bytes have left the process."""

@@ -34,7 +34,7 @@ class ChildOutput:
         self._on_data = on_data
         self._on_end = on_end
         self._owed: int | None = None  # bytes still to come of those that were in the pipe when it was settled
-        self._reader = FdReader(fd, on_data=self._data, on_end=self._end)
+        self._reader = FdReader(fd, on_data=on_data, on_end=self._end)
 
     def pause(self) -> None:
         """Read no more until `resume`."""
@@ -48,6 +48,7 @@ class ChildOutput:
         """The writers we care for are gone: read what the pipe holds now, and end there even if there is no EOF."""
         if not self.ended and self._owed is None:
             self._owed = _buffered(self._fd)
+            self._reader.redirect(self._counted)
             if self._owed == 0:
                 self._end(None)
 
@@ -56,11 +57,11 @@ class ChildOutput:
         self.ended = True
         self._reader.close()
 
-    def _data(self, data: bytes) -> None:
-        if self._owed is not None:  # before the delivery: it may settle, which counts what comes after this
-            self._owed -= len(data)
+    def _counted(self, data: bytes) -> None:
+        assert self._owed is not None, "counted since it was settled"
+        self._owed -= len(data)
         self._on_data(data)
-        if self._owed is not None and self._owed <= 0:
+        if self._owed <= 0:
             self._end(None)
 
     def _end(self, error: OSError | None) -> None:

@@ -61,6 +61,10 @@ class FdReader:
             self._source.watch(self._ready)
             self._watching = True
 
+    def redirect(self, on_data: Callable[[bytes], None]) -> None:
+        """Give what comes from now on to `on_data`."""
+        self._on_data = on_data
+
     def close(self) -> None:
         """Stop at once and close the descriptor; no callback comes any more. Idempotent."""
         if not self._closed:
@@ -101,8 +105,8 @@ class FdReader:
 class FdWriter:
     """Writes to `fd`, which it owns from now on (also when this fails): at once, or behind what is kept already.
 
-    `on_pause` and `on_resume` tell when bytes are kept and when none are left; `on_error` is called once, when writing
-    failed. All three come from the running loop, never from inside `write`. What is written after an error or after
+    `on_pause` tells, from inside `write`, that bytes are kept, and `on_resume` that none are left; `on_error` is called
+    once, when writing failed. The last two come from the running loop, never from inside `write`. What is written after an error or after
     `close` is dropped. As for `FdReader`, a pipe of our own must be non-blocking already.
     """
 
@@ -177,7 +181,8 @@ class FdWriter:
         if not self.buffered:
             self._target.watch(self._flush)
             if not self._paused:
-                self._loop.call_soon(self._announce_pause)
+                self._paused = True
+                self._on_pause()
         self._kept.append(rest)
         self.buffered += len(rest)
 
@@ -240,11 +245,6 @@ class FdWriter:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-    def _announce_pause(self) -> None:
-        if self.buffered and not self._paused:
-            self._paused = True
-            self._on_pause()
 
     def _announce_error(self, error: OSError) -> None:
         if not self._aborted:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 __all__ = ["Line", "LineSplitter", "OversizedLine"]
 
 _HEAD_BYTES = 4096  # enough of an over-long line to recover its id, which most peers write first or second
+_CRUMB_BYTES = 1024  # a piece this small costs more as an object than it holds
 _TAIL_BYTES = 256  # and some write last
 _CR = 0x0D
 
@@ -29,11 +30,12 @@ Line = bytes | OversizedLine
 class LineSplitter:
     """Feed it bytes as they come; it gives back the lines they complete, terminator and one CR before it removed."""
 
-    __slots__ = ("_partial", "_size", "_tail", "limit")
+    __slots__ = ("_crumbs", "_pieces", "_size", "_tail", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._partial = bytearray()  # the line begun, or the head of one that is too long
+        self._pieces: list[bytes] = []  # the line begun, or the head of one that is too long; joined once, at its end
+        self._crumbs = bytearray()  # behind them: what came in pieces too small to be kept as objects of their own
         self._size = 0  # bytes of the line begun
         self._tail: bytes | None = None  # its last bytes, while the rest of an over-long line is skipped
 
@@ -42,10 +44,11 @@ class LineSplitter:
         pieces = data.split(b"\n")
         rest = pieces.pop()
         lines: list[Line] = pieces  # type: ignore[assignment]  # a list of bytes of our own; widened in place, not copied
-        if _CR in data or len(data) > self.limit:
-            lines = [self._trim(piece) for piece in pieces]
-        if lines and self._size:
-            lines[0] = self._complete(pieces[0])
+        if pieces:
+            if _CR in data or len(data) > self.limit:
+                lines = [self._trim(piece) for piece in pieces]
+            if self._size:
+                lines[0] = self._complete(pieces[0])
         if rest:
             self._hold(rest)
         return lines
@@ -57,25 +60,40 @@ class LineSplitter:
     def _hold(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._tail is not None:
-            self._partial += piece[: _HEAD_BYTES - len(self._partial)]
+            head = self._pieces[0]
+            if len(head) < _HEAD_BYTES:
+                self._pieces[0] = head + piece[: _HEAD_BYTES - len(head)]
             self._tail = (self._tail + piece[-_TAIL_BYTES - 1 :])[-_TAIL_BYTES - 1 :]
             return
-        self._partial += piece
+        if len(piece) < _CRUMB_BYTES:
+            self._crumbs += piece
+        else:
+            if self._crumbs:
+                self._pieces.append(bytes(self._crumbs))
+                self._crumbs.clear()
+            self._pieces.append(piece)
         if self._size > self.limit + 1:  # one more byte may be the CR that is not part of the line
-            self._tail = bytes(self._partial[-_TAIL_BYTES - 1 :])
-            del self._partial[_HEAD_BYTES:]
+            so_far = self._joined()
+            self._tail = so_far[-_TAIL_BYTES - 1 :]
+            self._pieces.append(so_far[:_HEAD_BYTES])
+
+    def _joined(self) -> bytes:
+        """What is held, as one; nothing is held then."""
+        whole = b"".join((*self._pieces, self._crumbs)) if self._crumbs else b"".join(self._pieces)
+        self._pieces.clear()
+        self._crumbs.clear()
+        return whole
 
     def _complete(self, end: bytes) -> Line:
         if end:
             self._hold(end)
         size, self._size = self._size, 0
-        partial, self._partial = self._partial, bytearray()
         tail, self._tail = self._tail, None
         if tail is None:
-            return self._trim(bytes(partial))
+            return self._trim(self._joined())
         if tail.endswith(b"\r"):
             tail, size = tail[:-1], size - 1
-        return OversizedLine(bytes(partial[:size]), tail[-_TAIL_BYTES:], size, self.limit)
+        return OversizedLine(self._joined()[:size], tail[-_TAIL_BYTES:], size, self.limit)
 
     def _trim(self, line: bytes) -> Line:
         if line.endswith(b"\r"):

@@ -378,6 +378,11 @@ class TestCloseCallbackPrecedence:
         endpoint = acprt.Endpoint("near")
         entered, release = asyncio.Event(), asyncio.Event()
         order: list[str] = []
+        releasing: list[asyncio.Task[None]] = []
+
+        async def release_soon() -> None:
+            await until_idle()
+            release.set()
 
         @endpoint.on_close
         async def bye(_cx: acprt.Connection) -> None:
@@ -392,7 +397,7 @@ class TestCloseCallbackPrecedence:
             async with endpoint.connect(transport):
                 transport.end()
                 await entered.wait()
-                asyncio.get_running_loop().call_later(0.01, release.set)
+                releasing.append(asyncio.create_task(release_soon()))
                 order.append("block")
                 if block_fails:
                     raise KeyError("of the block")

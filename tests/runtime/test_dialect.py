@@ -485,6 +485,40 @@ class TestAdmission:
 
         run(main())
 
+    def test_notifications_before_the_first_request_may_wait_for_it(self, run, caplog):
+        """Reference hook `pre_era_buffer`: bounded, offered to `admit` in front of the request that decides; a request
+        that is refused decides nothing, and a cancel that came too early hits nothing (CA-06).
+        """
+
+        class Buffering(acprt.Dialect):
+            opening_buffer = 3
+
+            def admit(self, frame: RequestFrame | NotificationFrame) -> acprt.RpcError | None:
+                return acprt.RpcError.invalid_request() if frame.method.startswith("refused") else None
+
+        endpoint = acprt.Endpoint("x")
+        seen: list[str] = []
+
+        @endpoint.on_receive_dispatch
+        async def see(dispatch: acprt.Dispatch[Any]) -> None:
+            seen.append(dispatch.method)
+            if dispatch.responder is not None:
+                dispatch.responder.respond("ok")
+
+        async def main():
+            async with speaking(Buffering(), endpoint) as (_cx, transport):
+                transport.deliver(notification("a"), notification("refused too"), cancel(2), notification("too many"))
+                transport.deliver(request(1, "refused"))
+                await until_idle()
+                assert seen == []
+                transport.deliver(request(2, "first"), notification("b"))
+                await until_idle()
+                assert seen == ["a", "$/cancel_request", "first", "b"]
+                assert transport.written == [error(1, -32600, "Invalid request"), result(2, "ok")]
+
+        run(main())
+        assert "dropped too many" in caplog.text
+
     def test_refused_member_of_a_batch_has_its_slot(self, run):
         """BA-02, BA-03."""
 

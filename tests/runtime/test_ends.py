@@ -155,7 +155,7 @@ class TestEveryEnd:
                 sent = it.cx.send_request("m")
                 assert it.transport.written == []
                 if end in ("block ended", "closed", "task failed"):
-                    asyncio.get_running_loop().call_later(0, it.transport.flow)  # else the close waits for its bound
+                    asyncio.get_running_loop().call_soon(it.transport.flow)  # else the close waits for its bound
                 await it.bring(end)
                 with pytest.raises(acprt.RpcError) as caught:
                     await sent.block_task()

@@ -96,7 +96,8 @@ class TestOrder:
                     transport.make_room(step[1])
                 else:
                     await asyncio.sleep(0)
-                assert all(chunk.endswith(b"\n") for chunk in transport.chunks if chunk)
+                small = [chunk for chunk in transport.chunks if 0 < len(chunk) < 64 * 1024]
+                assert all(chunk.endswith(b"\n") for chunk in small)
             transport.make_room(10**9)
             await asyncio.sleep(0)
             assert b"".join(transport.chunks) == b"".join(frame + b"\n" for frame in expected)

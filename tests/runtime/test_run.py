@@ -281,7 +281,7 @@ class TestSignals:
         """api.md §3: no traceback, with stdin still open."""
         with agent(loop=loop) as child:
             child.until_ready()
-            lines, err = child.end_by(number, within=5)
+            lines, err = child.end_by(number, within=15)
             assert (lines, err) == ([], "")
 
     @each_signal

@@ -109,7 +109,7 @@ def test_settled_from_inside_a_delivery_it_loses_nothing(run):
                 os.write(pipe.write_end, b"second")
                 pipe.output.settle()
 
-        pipe.output._on_data = settle_first
+        pipe.output._reader.redirect(settle_first)
         os.write(pipe.write_end, b"first")
         await pipe.ended.wait()
         assert (pipe.data, pipe.ends) == (b"firstsecond", [None])

@@ -64,14 +64,14 @@ def test_write_is_done_at_once_when_nothing_is_kept(run) -> None:
     run(main())
 
 
-def test_nothing_is_called_from_inside_write_or_a_constructor(run) -> None:
-    """The caller's state is never entered while it calls: the Sink contract of transports/base.py."""
+def test_only_the_pause_is_told_from_inside_a_call(run) -> None:
+    """A writer that never yields is told to stop; nothing else enters the caller's state: transports/base.py."""
 
     async def main() -> None:
         read_end, write_end = own_pipe()
         out = Written(write_end)
         out.writer.write(b"x" * MIB)
-        assert out.calls == []
+        assert out.calls == ["pause"]
         back = Read(read_end)
         assert back.chunks == []
         await out.paused.wait()
@@ -85,21 +85,6 @@ def test_nothing_is_called_from_inside_write_or_a_constructor(run) -> None:
         out.writer.write(b"x")
         assert out.errors == []
         await out.failed.wait()
-
-    run(main())
-
-
-def test_pause_is_not_told_when_everything_left_within_the_tick(run) -> None:
-    """A pause that is over already would be a resume out of nowhere for the receiver."""
-
-    async def main() -> None:
-        read_end, write_end = own_pipe()
-        out = Written(write_end)
-        out.writer.write(b"x" * MIB)
-        out.writer.abort()
-        await ticks()
-        assert out.calls == []
-        os.close(read_end)
 
     run(main())
 
