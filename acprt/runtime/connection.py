@@ -37,7 +37,6 @@ from acprt.runtime.watchdog import Watchdog
 from acprt.trace import Tap, TraceSink
 from acprt.transports.base import Transport
 from acprt.wire.frames import encode_notification, encode_request
-from acprt.wire.lines import Line
 from acprt.wire.payloads import UNENCODABLE, decoder_for, encoding_error, line_too_long
 
 if TYPE_CHECKING:

@@ -106,8 +106,8 @@ class FdWriter:
     """Writes to `fd`, which it owns from now on (also when this fails): at once, or behind what is kept already.
 
     `on_pause` tells, from inside `write`, that bytes are kept, and `on_resume` that none are left; `on_error` is called
-    once, when writing failed. The last two come from the running loop, never from inside `write`. What is written after an error or after
-    `close` is dropped. As for `FdReader`, a pipe of our own must be non-blocking already.
+    once, when writing failed. The last two come from the running loop, never from inside `write`. What is written after
+    an error or after `close` is dropped. As for `FdReader`, a pipe of our own must be non-blocking already.
     """
 
     __slots__ = (
