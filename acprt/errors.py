@@ -32,9 +32,13 @@ INCOMING_TRANSPORT_CLOSED = "incoming_transport_closed"
 
 _STR_LIMIT = 2000  # DEC-21: an error text fits on a screen; `.data` stays complete
 _TAIL_SHARE = 1200  # of those, what the end of a stderr tail may take: the last lines say why a child died
-# Every gap is bounded, so that masking takes time in proportion to the text; what stands before the word is kept.
+# Every gap is bounded, so that masking takes time in proportion to the text; what stands before the word is kept. A
+# value is a quoted text up to its quote, or a word; in protocol messages an environment is a list of names and values.
 _SECRET = re.compile(
-    r"""(?P<name>(?:KEY|TOKEN|SECRET|PASSWORD)\w{0,40}\\?["']?\s{0,8}[=:]\s{0,8}\\?["']?)[^\s"',;}\]\\]+"""
+    r"""(?P<name>(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION)\w{0,40}"""
+    r"""(?:\\?["']?\s{0,8}[=:]|\\?["']\s{0,8},\s{0,8}\\?["']value\\?["']\s{0,8}:)\s{0,8}(?P<quote>\\?["'])?)"""
+    r"""(?(quote)[^"'\n\\]+|[^\s"',;}\]\\]+)"""
+    r"""|(?P<option>--[\w-]{0,40}?(?:KEY|TOKEN|SECRET|PASSWORD)[\w-]{0,40}\s{1,8})[^\s"',;-][^\s"',;]*"""
     r"""|\bsk-[A-Za-z0-9_-]{6,}""",
     re.IGNORECASE,
 )
@@ -123,8 +127,9 @@ class RpcError(Exception):
                 data = {name: value for name, value in data.items() if name != "stderr_tail"}
             text += f": {_excerpt(data)}"
             if tail:
-                shown = mask_secrets(tail[-4 * _TAIL_SHARE :])[-_TAIL_SHARE:]
-                cut = "…" if len(shown) < len(tail) else ""
+                masked = mask_secrets(tail)  # before it is cut: a cut could part a secret from its name
+                shown = masked[-_TAIL_SHARE:]
+                cut = "…" if len(shown) < len(masked) else ""
                 text = f"{text[: _STR_LIMIT - len(shown) - 40]}\nstderr of the peer ends: {cut}{shown}"
         return text if len(text) <= _STR_LIMIT else text[: _STR_LIMIT - 1] + "…"
 
@@ -154,7 +159,7 @@ def is_incoming_transport_closed(error: BaseException | None) -> bool:
 
 def mask_secrets(text: str) -> str:
     """`text` with the values of secret-looking names (`API_KEY=…`, `"token": "…"`) and `sk-…` words masked (DEC-21)."""
-    return _SECRET.sub(lambda found: f"{found['name'] or ''}***", text)
+    return _SECRET.sub(lambda found: f"{found['name'] or found['option'] or ''}***", text)
 
 
 def _excerpt(data: Any, limit: int = 600) -> str:

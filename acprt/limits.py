@@ -67,5 +67,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     slow_handler_seconds: float = 10.0
     """How long one ordered handler may hold the dispatch loop before a warning names it and what it keeps waiting."""
 
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            counts = not name.endswith("_seconds")
+            if isinstance(value, bool) or not isinstance(value, int if counts else (int, float)):
+                raise TypeError(f"Limits.{name} takes {'an integer' if counts else 'seconds'}, not {value!r}")
+            if not value >= (1 if counts else 0):
+                raise ValueError(f"Limits.{name} must be {'positive' if counts else 'at least 0'}, not {value!r}")
+
 
 DEFAULT_LIMITS = Limits()

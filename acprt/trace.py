@@ -86,7 +86,8 @@ class FileSink:
 
     def __init__(self, path: str) -> None:
         self.dropped = 0
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115  # open for the life of the process
+        # Open for the life of the process, and for its user only: a trace holds prompts and files.
+        self._file = open(path, "ab", buffering=0, opener=_private)  # noqa: SIM115
         self._events: deque[TraceEvent] = deque()
         self._bytes = 0
         self._ready = threading.Condition()
@@ -157,6 +158,10 @@ def _is_json(text: str) -> bool:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return False
     return True
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def sink_from_environment() -> FileSink | None:

@@ -1,4 +1,4 @@
-"""The contract with users, §1–6: every snippet runs as written, and every name that it promises is there.
+"""The contract with users: every snippet runs as written, and every name that it promises is there.
 
 The snippets are copied word for word; change them only together with the contract.
 """
@@ -165,7 +165,7 @@ def run_snippets(*snippets: str, then: str = "") -> str:
 @pytest.mark.usefixtures("workplace")
 class TestSnippets:
     def test_messages(self):
-        """§1: classes, and the two functions that read them back."""
+        """Classes, and the two functions that read them back."""
         then = """
 assert acprt.method_of(Hello) == acprt.method_of(Hello(first_name="Ada")) == "hello/say"
 assert acprt.reply_type_of(Hello) is HelloReply
@@ -174,7 +174,7 @@ print(msgspec.json.encode(Hello(first_name="Ada")).decode())
         assert run_snippets(MESSAGES, then=then) == '{"firstName":"Ada"}\n'
 
     def test_payload_member_may_be_called_method(self):
-        """§1: `method=` is a class keyword."""
+        """`method=` is a class keyword."""
         then = """
 class Odd(acprt.Request[str], method="odd"):
     method: str
@@ -183,7 +183,7 @@ print(acprt.method_of(Odd(method="member")), msgspec.json.encode(Odd(method="mem
         assert run_snippets(MESSAGES, then=then) == 'odd {"method":"member"}\n'
 
     def test_endpoints(self, workplace):
-        """§2: the whole greeter, fed by a pipe."""
+        """The whole greeter, fed by a pipe."""
         lines = [
             b'{"jsonrpc":"2.0","id":1,"method":"hello/say","params":{"firstName":"Ada"}}',
             b'{"jsonrpc":"2.0","method":"hello/progress","params":{"percent":1}}',
@@ -202,12 +202,12 @@ print(acprt.method_of(Odd(method="member")), msgspec.json.encode(Odd(method="mem
         ]
 
     def test_connecting(self):
-        """§3: a spawned greeter, this process's stdio (empty here), an endpoint in process."""
+        """A spawned greeter, this process's stdio (empty here), an endpoint in process."""
         then = "print(reply.greeting)"
         assert run_snippets(MESSAGES, ENDPOINTS, CONNECTING, then=then) == "Hello, Ada!\n"
 
     def test_open_and_close(self):
-        """§3: `connect()` also works without `async with`."""
+        """`connect()` also works without `async with`."""
         then = """
 client = acprt.Endpoint("caller")
 cx = await client.open(acprt.AgentProcess.parse("FOO=1 python greeter.py"))
@@ -221,7 +221,7 @@ print(reply.greeting, untyped["greeting"])
 
     @pytest.mark.parametrize("line", [line for line in SENT.splitlines()[4:] if line], ids=lambda line: line[:24])
     def test_sent_request(self, line):
-        """§4: each way by itself, on a request of its own, against the spawned greeter."""
+        """Each way by itself, on a request of its own, against the spawned greeter."""
         begin = SENT.split("\n\n")[0]
         then = PROXY.replace("LINES", repr([begin, line])).replace("CALLED", str("callback" in line))
         then = then.replace("FORWARDED", str("forward_response_to" in line))
@@ -260,7 +260,7 @@ class TestNames:
         ],
     )
     def test_face(self, name):
-        """§1–6: importable from `acprt`, documented, and listed in `__all__`."""
+        """Importable from `acprt`, documented, and listed in `__all__`."""
         assert name in acprt.__all__
         assert inspect.getdoc(getattr(acprt, name))
 
@@ -305,7 +305,7 @@ class TestNames:
         ids=lambda value: getattr(value, "__name__", ""),
     )
     def test_members(self, owner, names):
-        """§2–6: each with a docstring."""
+        """Each with a docstring."""
         for name in names.split():
             assert inspect.getdoc(getattr(owner, name)), f"{owner.__name__}.{name}"
 
@@ -322,13 +322,13 @@ class TestNames:
         ids=lambda value: getattr(value, "__qualname__", ""),
     )
     def test_options(self, function, parameters):
-        """§3–6: explicit parameters, never `**kwargs` (DEC-6)."""
+        """Explicit parameters, never `**kwargs` (DEC-6)."""
         signature = inspect.signature(function)
         assert set(parameters.split()) <= signature.parameters.keys()
         assert not [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
 
     def test_limits(self):
-        """§3: every field has a default and says its reason; the ones named in the contract are there."""
+        """Every field has a default and says its reason; the ones named in the contract are there."""
         named = (
             "line_bytes inbox_bytes inbox_frames outbox_high_bytes outbox_max_bytes drain_seconds exit_grace_seconds "
             "term_grace_seconds stderr_tail_bytes slow_handler_seconds"
@@ -337,7 +337,7 @@ class TestNames:
         acprt.Limits()
 
     def test_status(self):
-        """§3: the members of `cx.status()`."""
+        """The members of `cx.status()`."""
         fields = set(acprt.ConnectionStatus.__struct_fields__)
         assert {"pending", "in_flight", "inbox", "outbox", "child", "counters"} <= fields
 
@@ -360,18 +360,18 @@ class TestStatements:
         ids=lambda value: "",
     )
     def test_constructors(self, error, code, message, data):
-        """§6: codes and messages as they are on the wire."""
+        """Codes and messages as they are on the wire."""
         assert (error.code, error.message, error.data) == (code, message, data)
         assert error.code in list(acprt.ErrorCode)
 
     def test_local_errors_are_ordinary_exceptions(self):
-        """§6: never sent to a peer, so they have no code."""
+        """Never sent to a peer, so they have no code."""
         for error in (acprt.DispatchLoopBlocked, acprt.AlreadyConsumed):
             assert issubclass(error, RuntimeError)
             assert not issubclass(error, acprt.RpcError)
 
     def test_match_works(self):
-        """§4: `case acprt.Ok(value)`, `case acprt.Err(error)`; both have `.unwrap()`."""
+        """`case acprt.Ok(value)`, `case acprt.Err(error)`; both have `.unwrap()`."""
 
         def outcome(result: acprt.Result[Any]) -> Any:
             match result:

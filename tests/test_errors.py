@@ -232,3 +232,28 @@ class TestPredicate:
     def test_only_the_reason_counts(self, error, verdict):
         """EO-03."""
         assert acprt.is_incoming_transport_closed(error) is verdict
+
+
+class TestMaskedWhole:
+    """A secret is masked to its end, wherever the text is cut (DEC-21)."""
+
+    @pytest.mark.parametrize(
+        ("text", "masked"),
+        [
+            ("GITHUB_TOKEN='x y z' next", "GITHUB_TOKEN='***' next"),
+            ('{"name":"OPENAI_API_KEY","value":"v3"}', '{"name":"OPENAI_API_KEY","value":"***"}'),
+            ('{"Authorization":"Bearer v4"}', '{"Authorization":"***"}'),
+            (r'{\"api_key\":\"abc\"}', r'{\"api_key\":\"***\"}'),
+            ("agent --api-token xyz --verbose", "agent --api-token *** --verbose"),
+            ("nothing to hide: value=3", "nothing to hide: value=3"),
+        ],
+    )
+    def test_value_forms(self, text, masked):
+        """Quoted values, protocol environments, headers, JSON inside JSON."""
+        assert mask_secrets(text) == masked
+
+    def test_long_secret_at_the_end_of_stderr(self):
+        """The tail is masked before it is cut."""
+        error = acprt.RpcError(-32603, "x", {"stderr_tail": "API_KEY=" + "S" * 50_000})
+        assert "SSS" not in str(error)
+        assert str(error).endswith("stderr of the peer ends: API_KEY=***")

@@ -99,7 +99,7 @@ class TestEchoAgent:
         assert (done.stderr, done.returncode) == ("", 0)
 
     def test_sparse_client_is_answered(self) -> None:
-        """D25, D29: no capabilities, null members, a version as text; the answer is the version that is spoken."""
+        """No capabilities, null members, a version as text; the answer is the version that is spoken."""
         params = '{"protocolVersion":"2","clientInfo":null}'
         request = f'{{"jsonrpc":"2.0","id":"0","method":"initialize","params":{params}}}\n'
         done = run_example("echo_agent.py", stdin=None, input=request)
@@ -134,7 +134,7 @@ class TestRawPrompt:
         ],
     )
     def test_permission_is_chosen_by_kind(self, kinds, chosen) -> None:
-        """D26: once, then always, then the first; ids and names are the agent's own; the tool call may be unknown."""
+        """Once, then always, then the first; ids and names are the agent's own; the tool call may be unknown."""
         options = [{"optionId": str(n), "name": "?", "kind": kind} for n, kind in enumerate(kinds)]
         done = prompt_to(
             f"answer = ask('session/request_permission', toolCall={{'toolCallId': 'new'}}, options={options})\n"
@@ -144,12 +144,12 @@ class TestRawPrompt:
 
     @pytest.mark.parametrize("method", ["fs/read_text_file", "fs/write_text_file", "terminal/create", "vendor/request"])
     def test_what_it_does_not_offer_is_refused(self, method) -> None:
-        """D11, D28: at once, and the turn goes on."""
+        """At once, and the turn goes on."""
         done = prompt_to(f"say(str(ask({method!r}, path='/nowhere')['code']))")
         assert done.stdout == "-32601\n[end_turn]\n"
 
     def test_other_updates_are_passed_over(self) -> None:
-        """D10: unknown kinds, content that is no text, members nobody knows."""
+        """Unknown kinds, content that is no text, members nobody knows."""
         done = prompt_to(
             "image = {'sessionUpdate': 'agent_message_chunk', 'content': {'type': 'image', 'data': ''}}\n"
             "for update in ({'sessionUpdate': 'new_kind', 'thing': [1, None]}, image, {}):\n"
@@ -172,7 +172,7 @@ class TestRawPrompt:
         assert done.returncode == 1
 
     def test_other_protocol_version_is_not_gone_on_with(self) -> None:
-        """D25: the answer is checked."""
+        """The answer is checked."""
         done = run_example("raw_prompt.py", answering("result={'protocolVersion': 2}"), "hello")
         assert "does not speak version 1 of the protocol: {'protocolVersion': 2}" in done.stderr
         assert done.returncode == 1
@@ -245,7 +245,7 @@ class TestStartUpFailure:
         assert (done.stdout, done.returncode) == ("............\n[end_turn]\n", 0)
 
     def test_each_stage_has_half_a_minute_unless_told_otherwise(self) -> None:
-        """D24: real agents take up to 8 s to start."""
+        """Real agents take up to 8 s to start."""
         usage = run_example("raw_prompt.py", "--help").stdout
         defaults = [int(number) for number in re.findall(r"default:\s+(\d+)\.0\)", usage)]
         assert len(defaults) == 2
@@ -261,7 +261,7 @@ class TestProxy:
         assert (done.stdout, done.stderr, done.returncode) == ("hello there\n[end_turn]\n", "", 0)
 
     def test_one_shot_input_is_answered_to_the_end(self) -> None:
-        """F3: what was piped in before EOF is answered; every message is named."""
+        """What was piped in before EOF is answered; every message is named."""
         lines = [
             '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}',
             '{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}',

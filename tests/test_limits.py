@@ -98,3 +98,30 @@ class TestReach:
                 assert cx.limits is DEFAULT_LIMITS
 
         run(main())
+
+
+class TestValidation:
+    """A limit that cannot be meant is refused where it is written."""
+
+    @pytest.mark.parametrize(
+        "wrong", [{"line_bytes": "5"}, {"line_bytes": 1.5}, {"inbox_frames": True}, {"drain_seconds": "soon"}]
+    )
+    def test_wrong_type_names_the_field(self, wrong):
+        """DEC-6: not at the first message."""
+        (name,) = wrong
+        with pytest.raises(TypeError, match=f"Limits.{name}"):
+            acprt.Limits(**wrong)
+
+    @pytest.mark.parametrize(
+        "wrong", [{"line_bytes": 0}, {"line_bytes": -1}, {"sync_threads": 0}, {"drain_seconds": -1.0}]
+    )
+    def test_value_out_of_range_names_the_field(self, wrong):
+        """As above."""
+        (name,) = wrong
+        with pytest.raises(ValueError, match=f"Limits.{name}"):
+            acprt.Limits(**wrong)
+
+    def test_no_time_and_all_time_are_legal(self):
+        """0 ends at once, infinity switches a bound off."""
+        limits = acprt.Limits(drain_seconds=0, slow_handler_seconds=float("inf"))
+        assert (limits.drain_seconds, limits.slow_handler_seconds) == (0, float("inf"))

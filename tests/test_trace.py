@@ -39,7 +39,7 @@ def traced(path: Path, *events: acprt.TraceEvent) -> list[dict[str, Any]]:
 
 class TestTap:
     def test_every_line_is_shown_in_order_with_its_direction(self, run):
-        """House plan §2: what passed, in which direction, when; bad and over-long lines too."""
+        """What passed, in which direction, when; bad and over-long lines too."""
         seen: list[acprt.TraceEvent] = []
         endpoint = acprt.Endpoint("near", limits=acprt.Limits(line_bytes=200))
         endpoint.trace(seen.append)
@@ -113,7 +113,7 @@ class TestTap:
         assert caplog.text.count("a trace sink failed") == 1
 
     def test_without_a_sink_nothing_is_tapped(self, run):
-        """House plan §2: it costs nothing when it is off."""
+        """It costs nothing when it is off."""
 
         async def main():
             async with acprt.Endpoint("near").connect(ScriptedTransport()) as cx:
@@ -125,7 +125,7 @@ class TestTap:
 
 class TestFileSink:
     def test_events_become_json_lines(self, tmp_path):
-        """House plan §4: one object a line, the frame as JSON where it is JSON, else as text."""
+        """One object a line, the frame as JSON where it is JSON, else as text."""
         shown = traced(tmp_path / "t", event(b'{"a":[1,"\xc3\xa9"]}'), event(b"not json \xff", direction="out"))
         assert shown == [
             {"time": 1.5, "connection": "x#1", "direction": "in", "size": 14, "frame": {"a": [1, "é"]}},
@@ -152,7 +152,7 @@ class TestFileSink:
         assert shown["frame"]["usage"]["inputTokens"] == "***"
 
     def test_long_lines_are_cut(self, tmp_path):
-        """House plan §3: bounded; the size tells what is missing."""
+        """Bounded; the size tells what is missing."""
         line = b'{"a":"' + b"x" * 100_000 + b'"}'
         (shown,) = traced(tmp_path / "t", event(line))
         assert shown["size"] == len(line)
@@ -160,7 +160,7 @@ class TestFileSink:
 
     @pytest.mark.parametrize(("count", "size", "kept"), [(30_000, 10, 10_000), (1000, 60_000, 279)])
     def test_slow_disk_costs_the_oldest_events_and_no_memory(self, tmp_path, monkeypatch, count, size, kept):
-        """House plan §3: the queue is bounded in events and in bytes; what was dropped is counted."""
+        """The queue is bounded in events and in bytes; what was dropped is counted."""
         write, held = acprt.FileSink._write, threading.Event()
         entered = threading.Event()
 
@@ -204,10 +204,10 @@ class TestFileSink:
 
 
 class TestEnvironment:
-    """`ACPRT_TRACE=FILE` records any process (api.md §10)."""
+    """`ACPRT_TRACE=FILE` records any process."""
 
     def test_whole_process_is_recorded_up_to_its_exit(self, tmp_path):
-        """api.md §10, ST-02: nothing in the program asks for it, nothing is lost at the end."""
+        """ST-02: nothing in the program asks for it, nothing is lost at the end."""
         path = tmp_path / "trace.jsonl"
         code = """
 import acprt
@@ -241,14 +241,14 @@ acprt.run(agent)
         first.close()
 
     def test_it_is_off_without_the_variable(self, monkeypatch):
-        """api.md §10."""
+        """Unset and empty are the same."""
         monkeypatch.delenv("ACPRT_TRACE", raising=False)
         assert sink_from_environment() is None
         monkeypatch.setenv("ACPRT_TRACE", "")
         assert sink_from_environment() is None
 
     def test_file_that_cannot_be_opened_is_told_and_nothing_else_is_lost(self, run, tmp_path, monkeypatch, caplog):
-        """House plan: bad input gets a clear error; the agent serves all the same."""
+        """Bad input gets a clear error; the agent serves all the same."""
         monkeypatch.setenv("ACPRT_TRACE", str(tmp_path / "missing" / "t"))
 
         async def main():

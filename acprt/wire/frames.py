@@ -1,4 +1,4 @@
-"""Frames: what one line is, told from the presence of its keys (reference table of FR-20).
+"""Frames: what one line is, told from the presence of its keys (FR-20).
 
 `params` and `result` stay raw until a typed handler claims them, so a message can be answered, routed or forwarded
 without being understood. `parse` never raises: what cannot be read is a `MalformedFrame` that says who must be told.

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from acprt.errors import RpcError
+from acprt.errors import RpcError, mask_secrets
 from acprt.wire.ids import RequestId, is_request_id
 from acprt.wire.lines import OversizedLine
 
@@ -41,8 +41,8 @@ class MalformedFrame(msgspec.Struct):
     reply_id: RequestId | UnsetType = UNSET
 
     def excerpt(self, limit: int = 200) -> str:
-        """The start of the line as text, for a log."""
-        return self.raw[: 4 * limit].decode("utf-8", "replace")[:limit]
+        """The start of the line as text, for a log, with secrets masked."""
+        return mask_secrets(self.raw[: 4 * limit].decode("utf-8", "replace"))[:limit]
 
     def on_one_line(self) -> bytes:
         """The line as it came; compacted, or as a JSON string, if it holds a line break (CH-04)."""

@@ -56,7 +56,7 @@ def decode_params(decoder: msgspec.json.Decoder[Any] | None, params: Raw) -> Any
 
 
 def decode_result(decoder: msgspec.json.Decoder[Any] | None, result: Raw) -> Any:
-    """A result as the decoder's type, or as plain values. Raises RpcError -32603: it is a local failure (house §4)."""
+    """A result as the decoder's type, or as plain values. Raises RpcError -32603: it is a local failure (SR-03)."""
     if decoder is None:
         decoder = _UNTYPED
     try:

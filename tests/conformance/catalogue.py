@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CATALOGUE", "ROOT", "Test", "cited_ids", "entries", "id_pattern", "ids", "tests"]
+__all__ = ["CATALOGUE", "ROOT", "Test", "cited_ids", "decisions", "entries", "id_pattern", "ids", "pages", "tests"]
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
@@ -36,6 +36,20 @@ def ids() -> dict[str, list[str]]:
 def entries() -> dict[str, dict[str, Any]]:
     """What `catalogue.toml` says, section by section: a list of tests, or a table with `tests`, `diverges`, `todo`."""
     return tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))
+
+
+def decisions() -> list[str]:
+    """Ids of the decisions (DEC-nn, PY-nn), in the order of docs/decisions.md, which has one entry for each."""
+    text = ROOT.joinpath("docs/decisions.md").read_text(encoding="utf-8")
+    return re.findall(r"^- \*\*((?:DEC|PY)-\d+)\*\* ", text, re.MULTILINE)
+
+
+def pages(*folders: str) -> Iterator[tuple[str, str]]:
+    """Name and text of everything in `folders` that people read: code, pages, the catalogue."""
+    for folder in folders:
+        for path in sorted(ROOT.joinpath(folder).rglob("*")):
+            if path.suffix in {".py", ".md", ".toml"}:
+                yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
 
 
 def tests() -> Iterator[Test]:

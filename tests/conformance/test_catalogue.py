@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.conformance import catalogue
+
+_DECISION = re.compile(r"\b(?:DEC|PY)-\d+\b")
+_ELSEWHERE = re.compile(
+    r"\u00a7"  # the section sign, written so that this very file does not have it
+    r"|\bhouse (?:plan|rule)\b|\bissue point\b|\breference (?:input|table)\b|\b(?:api|architecture|style)[.]md\b",
+    re.IGNORECASE,
+)
 
 
 def _flat() -> dict[str, Any]:
@@ -54,11 +62,34 @@ def test_every_cited_id_exists() -> None:
     known = {one for section in catalogue.ids().values() for one in section}
     pattern = catalogue.id_pattern()
     unknown = [
-        f"{path.relative_to(catalogue.ROOT)}: {cited}"
-        for folder in ("acprt", "tests", "examples", "benchmarks", "docs")
-        for path in sorted(catalogue.ROOT.joinpath(folder).rglob("*"))
-        if path.suffix in {".py", ".md", ".toml"}
-        for cited in pattern.findall(path.read_text(encoding="utf-8"))
+        f"{page}: {cited}"
+        for page, text in catalogue.pages("acprt", "tests", "examples", "benchmarks", "docs")
+        for cited in pattern.findall(text)
         if cited not in known
     ]
     assert not unknown, "\n".join(unknown)
+
+
+def test_every_cited_decision_is_written_down() -> None:
+    """A DEC or PY id leads to its one entry in docs/decisions.md."""
+    known = catalogue.decisions()
+    assert len(known) == len(set(known))
+    unknown = [
+        f"{page}: {cited}"
+        for page, text in catalogue.pages("acprt", "tests", "docs")
+        for cited in _DECISION.findall(text)
+        if cited not in known
+    ]
+    assert not unknown, "\n".join(unknown)
+
+
+def test_nothing_is_cited_that_is_not_here() -> None:
+    """A reader finds what a comment points at: no section sign, since no page of the project numbers its sections, and
+    no words for pages that are not part of it."""
+    astray = [
+        f"{page}:{number}: {line.strip()}"
+        for page, text in catalogue.pages("acprt", "tests", "docs")
+        for number, line in enumerate(text.splitlines(), 1)
+        if _ELSEWHERE.search(line)
+    ]
+    assert not astray, "\n".join(astray)

@@ -23,7 +23,7 @@ class TestAgentOfThePackage:
     """acprt spawns it."""
 
     def test_updates_arrive_in_order_and_before_the_answer(self, run, node_package) -> None:
-        """Issue point 8c; D7: it writes U+0085 unescaped."""
+        """It writes U+0085 unescaped."""
 
         async def main() -> None:
             words = [f"word-{n}" for n in range(200)] + ["a\u0085b\u200bc", "🙂"]
@@ -43,7 +43,7 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_its_permission_request_is_answered_in_mid_turn(self, run, node_package) -> None:
-        """D4: both sides number their requests from the start, at once."""
+        """Both sides number their requests from the start, at once."""
 
         async def main() -> None:
             async with session_with(node_agent(node_package)) as (turns, seen):
@@ -53,7 +53,7 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_it_honours_the_cancel_of_a_request(self, run, node_package) -> None:
-        """D15: `$/cancel_request` aborts the handler's signal, and the request is answered -32800."""
+        """`$/cancel_request` aborts the handler's signal, and the request is answered -32800."""
 
         async def main() -> None:
             async with session_with(node_agent(node_package)) as (turns, seen):

@@ -59,7 +59,7 @@ def exit_status(cx: acprt.Connection) -> int | None:
 class TestAnswers:
     @pytest.mark.parametrize("oddity", ["error_without_id", "error_with_null_id"])
     def test_error_that_answers_nothing_fails_nothing(self, run, oddity) -> None:
-        """D1, D2: agents answer notifications and unreadable lines with errors that have no id."""
+        """Agents answer notifications and unreadable lines with errors that have no id."""
 
         async def main() -> None:
             async with Client().connected_to(oddity) as cx:
@@ -72,7 +72,7 @@ class TestAnswers:
         run(main())
 
     def test_id_may_come_last(self, run) -> None:
-        """D3: in requests and in answers."""
+        """In requests and in answers."""
 
         async def main() -> None:
             async with Client().connected_to("id_last") as cx:
@@ -81,7 +81,7 @@ class TestAnswers:
         run(main())
 
     def test_ids_of_the_two_sides_do_not_mix(self, run) -> None:
-        """D4, D5: the agent uses our pending id, its text, 0, a UUID, and 0 again; each comes back as it was."""
+        """The agent uses our pending id, its text, 0, a UUID, and 0 again; each comes back as it was."""
 
         async def main() -> None:
             async with Client().connected_to("same_ids") as cx:
@@ -97,7 +97,7 @@ class TestAnswers:
         run(main())
 
     def test_any_code_and_data_is_an_error(self, run) -> None:
-        """D12: codes far outside the range of JSON-RPC, data of every kind."""
+        """Codes far outside the range of JSON-RPC, data of every kind."""
 
         async def main() -> None:
             seen = []
@@ -111,7 +111,7 @@ class TestAnswers:
         run(main())
 
     def test_request_that_is_never_answered_costs_only_itself(self, run) -> None:
-        """D13, D15: it times out, is cancelled, and its answer, when it comes after all, is swallowed."""
+        """It times out, is cancelled, and its answer, when it comes after all, is swallowed."""
 
         async def main() -> None:
             async with Client().connected_to("never_answers") as cx:
@@ -124,7 +124,7 @@ class TestAnswers:
         run(main())
 
     def test_answer_of_another_dialect_fails_its_request_by_name(self, run) -> None:
-        """D30: no `jsonrpc` member; the waiter is told, the next answer counts, members nobody knows do no harm."""
+        """No `jsonrpc` member; the waiter is told, the next answer counts, members nobody knows do no harm."""
 
         async def main() -> None:
             async with Client().connected_to("no_version") as cx:
@@ -138,7 +138,7 @@ class TestAnswers:
 
 class TestUpdates:
     def test_half_a_megabyte_in_one_line(self, run) -> None:
-        """D6: asyncio's own limit is 64 KiB."""
+        """Asyncio's own limit is 64 KiB."""
 
         async def main() -> None:
             client = Client()
@@ -151,7 +151,7 @@ class TestUpdates:
         run(main())
 
     def test_only_a_line_feed_ends_a_line(self, run) -> None:
-        """D7: U+2028, U+2029 and U+0085 come unescaped."""
+        """U+2028, U+2029 and U+0085 come unescaped."""
 
         async def main() -> None:
             client = Client()
@@ -162,7 +162,7 @@ class TestUpdates:
         run(main())
 
     def test_update_before_the_answer_that_names_its_session(self, run) -> None:
-        """D8, D9: delivered before the answer and after it, as on the wire; none is dropped."""
+        """Delivered before the answer and after it, as on the wire; none is dropped."""
 
         async def main() -> None:
             client = Client()
@@ -181,7 +181,7 @@ class TestUpdates:
         run(main())
 
     def test_unknown_request_is_refused_at_once(self, run) -> None:
-        """D11: a vendor's method without the prefix; the agent waits for the answer."""
+        """A vendor's method without the prefix; the agent waits for the answer."""
 
         async def main() -> None:
             async with Client().connected_to("vendor_request") as cx:
@@ -192,7 +192,7 @@ class TestUpdates:
 
 class TestLines:
     def test_no_line_ends_the_conversation(self, run) -> None:
-        """D18: what is no message is counted, never answered; the answer behind it, with a BOM and a CR, arrives."""
+        """What is no message is counted, never answered; the answer behind it, with a BOM and a CR, arrives."""
 
         async def main() -> None:
             async with Client().connected_to("bad_lines") as cx:
@@ -203,7 +203,7 @@ class TestLines:
         run(main())
 
     def test_flood_of_stderr_does_not_stop_the_agent(self, run) -> None:
-        """D19: two megabytes, with CR and invalid UTF-8; what is kept of it is bounded and ends with its end."""
+        """Two megabytes, with CR and invalid UTF-8; what is kept of it is bounded and ends with its end."""
 
         async def main() -> None:
             async with Client().connected_to("stderr_flood") as cx:
@@ -220,7 +220,7 @@ class TestLines:
 
 class TestEnds:
     def test_agent_that_ignores_eof_is_ended(self, run) -> None:
-        """D20: it goes on sending; SIGTERM ends it after the first grace."""
+        """It goes on sending; SIGTERM ends it after the first grace."""
 
         async def main() -> None:
             async with Client().connected_to("ignores_eof", acprt.Limits(exit_grace_seconds=0.1)) as cx:
@@ -233,7 +233,7 @@ class TestEnds:
         run(main())
 
     def test_agent_that_ignores_sigterm_is_killed(self, run) -> None:
-        """D22: the last step is not optional."""
+        """The last step is not optional."""
 
         async def main() -> None:
             async with Client().connected_to("ignores_sigterm", QUICK) as cx:
@@ -244,7 +244,7 @@ class TestEnds:
         run(main())
 
     def test_exit_of_the_child_is_the_end_although_an_orphan_holds_its_pipes(self, run) -> None:
-        """D21: what waits fails at once and says why, and the rest of the group goes with it."""
+        """What waits fails at once and says why, and the rest of the group goes with it."""
 
         async def main() -> None:
             async with Client().connected_to("leaves_an_orphan") as cx:
@@ -258,7 +258,7 @@ class TestEnds:
         run(main())
 
     def test_orphan_that_left_the_group_is_not_waited_for(self, run) -> None:
-        """D21: it may hold the pipes for ever."""
+        """It may hold the pipes for ever."""
 
         async def main() -> None:
             async with Client().connected_to("leaves_an_orphan_in_another_group") as cx:
@@ -273,7 +273,7 @@ class TestEnds:
         run(main())
 
     def test_signal_reaches_the_program_behind_a_wrapper(self, run) -> None:
-        """D21: a signal to the wrapper alone does nothing; one to its group ends the real program, then the wrapper."""
+        """A signal to the wrapper alone does nothing; one to its group ends the real program, then the wrapper."""
 
         async def main() -> None:
             limits = acprt.Limits(exit_grace_seconds=0.1, term_grace_seconds=60)
@@ -284,7 +284,7 @@ class TestEnds:
         run(main())
 
     def test_death_by_a_signal_is_told_with_the_last_words(self, run) -> None:
-        """D23: nobody asked it to end, so the request that waits learns how it did."""
+        """Nobody asked it to end, so the request that waits learns how it did."""
 
         async def main() -> None:
             async with Client().connected_to("dies_of_a_signal") as cx:

@@ -49,7 +49,7 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_its_permission_request_is_answered_in_mid_turn(self, run, python_package) -> None:
-        """D4: both sides number their requests from the start, at once."""
+        """Both sides number their requests from the start, at once."""
 
         async def main() -> None:
             async with session_with(acprt.AgentProcess(python_package, PEERS / "python_agent.py")) as (turns, seen):

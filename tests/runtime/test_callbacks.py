@@ -65,7 +65,7 @@ class TestCallbacks:
         run(main())
 
     def test_unwrap(self):
-        """API §4: `unwrap` gives the value or raises the error."""
+        """`unwrap` gives the value or raises the error."""
         assert acprt.Ok(3).unwrap() == 3
         with pytest.raises(acprt.RpcError, match="no"):
             acprt.Err(acprt.RpcError(1, "no")).unwrap()

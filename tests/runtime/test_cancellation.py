@@ -32,7 +32,7 @@ CANCELLED_1 = error(1, -32800, "Request cancelled")
 
 
 class TestBeforeTheHandlerBegins:
-    """Work that was not started is never started; it is answered at receipt (issue point 6, DEC-10)."""
+    """Work that was not started is never started; it is answered at receipt (DEC-10)."""
 
     @pytest.mark.parametrize("turns", range(5))
     def test_method_cancelled_before_its_first_step_never_runs(self, run, turns):

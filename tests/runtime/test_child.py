@@ -40,7 +40,7 @@ class TestExit:
     """Exit of the child is end of input, whatever its status (DEC-27)."""
 
     def test_pending_requests_carry_status_and_stderr(self, run, end, status):
-        """AG-30, AG-36, PY-75, api.md §4: deterministic; the text shows both."""
+        """AG-30, AG-36, PY-75: deterministic; the text shows both."""
 
         async def main():
             async with acprt.Endpoint("near").connect(agent(LAST_WORDS + AWAITS_LINE + end)) as cx:
@@ -60,7 +60,7 @@ class TestExit:
         run(main())
 
     def test_later_requests_carry_them_too(self, run, end, status):
-        """EO-05, api.md §4: also after the close."""
+        """EO-05: also after the close."""
 
         async def main():
             async with acprt.Endpoint("near").connect(agent(LAST_WORDS + end)) as cx:
@@ -102,7 +102,7 @@ class TestExit:
         run(main())
 
     def test_status_tells_it(self, run, end, status):
-        """api.md §3: `child {pid, exit_status}`."""
+        """`child {pid, exit_status}`."""
 
         async def main():
             async with acprt.Endpoint("near").connect(agent(AWAITS_LINE.join(("import sys; ", end)))) as cx:
@@ -126,7 +126,7 @@ class TestLocalEnd:
 
     @pytest.mark.parametrize("end", ["closed", "failed"])
     def test_waiters_carry_status_and_stderr(self, run, end):
-        """api.md §4: "waiters failed by a local close get this too, after the child is reaped"."""
+        """"waiters failed by a local close get this too, after the child is reaped"."""
         script = LAST_WORDS + 'print(\'{"jsonrpc":"2.0","method":"up"}\', flush=True); sys.stdin.read(); sys.exit(5)'
         endpoint = acprt.Endpoint("near")
         up = asyncio.Event()
@@ -172,7 +172,7 @@ class TestLocalEnd:
         run(main())
 
     def test_child_that_never_reads_does_not_hold_up_the_close(self, run):
-        """AG-18, F4; issue point 4: with megabytes pending, and under a timeout of the caller."""
+        """AG-18: with megabytes pending, and under a timeout of the caller."""
         script = "import time; time.sleep(60)"
         limits = acprt.Limits(exit_grace_seconds=0.1, term_grace_seconds=0.1)
 
@@ -254,7 +254,7 @@ class TestStart:
         run(main())
 
     def test_lines_are_traced_in_both_directions(self, run):
-        """AG-40 (api.md §10): what goes to the agent and what comes from it, for any transport."""
+        """AG-40: what goes to the agent and what comes from it, for any transport."""
         endpoint = acprt.Endpoint("near")
         seen: list[tuple[str, bytes]] = []
         endpoint.trace(lambda event: seen.append((event.direction, event.line)))

@@ -24,10 +24,10 @@ Outcome = acprt.Result[Any]
 
 
 class TestClose:
-    """`aclose()`: any task, any order, idempotent, bounded (api.md §3)."""
+    """`aclose()`: any task, any order, idempotent, bounded."""
 
     def test_twice_is_once(self, run):
-        """api.md §3: also from several tasks at the same time."""
+        """Also from several tasks at the same time."""
 
         async def main():
             async with scripted(acprt.Endpoint("near")) as (cx, transport):
@@ -38,7 +38,7 @@ class TestClose:
         run(main())
 
     def test_cancelled_closer_leaves_and_the_close_goes_on(self, run):
-        """api.md §3: a timeout around it is safe."""
+        """A timeout around it is safe."""
 
         async def main():
             transport = ScriptedTransport()
@@ -230,7 +230,7 @@ class TestTearingDown:
         assert sorted(ended) == ["background", "method", "ordered", "spawned"]
 
     def test_one_that_swallows_the_first_cancel_is_cancelled_again(self, run):
-        """api.md §3 (`acprt.run`): and is waited for."""
+        """Such work is waited for."""
         endpoint = acprt.Endpoint("near")
         cancels: list[int] = []
 
@@ -251,7 +251,7 @@ class TestTearingDown:
         assert transport.written == [result(1, None)]
 
     def test_one_that_swallows_every_cancel_is_left_behind_and_answered_for(self, run, caplog):
-        """House plan §3: the close is bounded whatever a handler does."""
+        """The close is bounded whatever a handler does."""
         endpoint = acprt.Endpoint("near")
         release = asyncio.Event()
 
@@ -358,7 +358,7 @@ class TestTearingDown:
         assert "cannot close" in caplog.text
 
     def test_callback_that_never_returns_does_not_hold_up_the_close(self, run):
-        """House plan §3: callbacks of requests that the end fails get a moment, no more."""
+        """Callbacks of requests that the end fails get a moment, no more."""
 
         async def main():
             async with scripted(acprt.Endpoint("near")) as (cx, transport):

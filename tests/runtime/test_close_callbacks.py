@@ -193,7 +193,7 @@ class TestCloseCallbacks:
         run(main())
 
     def test_they_cannot_hold_up_a_close_for_ever(self, run):
-        """EO-11 with a bound (house plan §3): `drain_seconds` after they began, those still running are cancelled."""
+        """EO-11 with a bound: `drain_seconds` after they began, those still running are cancelled."""
         host = acprt.Endpoint("host", limits=acprt.Limits(drain_seconds=0.05))
         entered = asyncio.Event()
         ended: list[str] = []

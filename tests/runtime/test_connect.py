@@ -562,7 +562,7 @@ class TestInProcess:
         assert "of the server" in caplog.text
 
     def test_served_side_that_does_not_end_is_ended(self, run):
-        """LC-13 with a bound (house plan §3): its drain first, then cancellation."""
+        """LC-13 with a bound: its drain first, then cancellation."""
         server = acprt.Endpoint("server", limits=acprt.Limits(drain_seconds=0.05))
         ended: list[str] = []
 
@@ -582,7 +582,7 @@ class TestInProcess:
         run(main())
 
     def test_served_side_that_takes_too_long_is_cancelled(self, run):
-        """LC-13 with a bound (house plan §3): this side's, when the served one's own drain is longer."""
+        """LC-13 with a bound: this side's, when the served one's own drain is longer."""
         server = acprt.Endpoint("server", limits=acprt.Limits(drain_seconds=3600))
         client = acprt.Endpoint("client", limits=acprt.Limits(drain_seconds=0.05, exit_grace_seconds=0))
         ended: list[str] = []
@@ -625,7 +625,7 @@ class TestInProcess:
 
 class TestOpen:
     def test_connection_outlives_the_task_that_opened_it(self, run):
-        """api.md §3: open here, close there."""
+        """Open here, close there."""
 
         async def main():
             transport = ScriptedTransport()
@@ -656,7 +656,7 @@ class TestOpen:
         run(main())
 
     def test_peers_may_be_kept_on_the_connection(self, run):
-        """DEC-31, api.md §3: `cx.peer` is assignable, `cx.name` is the endpoint's."""
+        """DEC-31: `cx.peer` is assignable, `cx.name` is the endpoint's."""
 
         async def main():
             transport = ScriptedTransport()

@@ -188,7 +188,7 @@ class TestAnswersCancelled:
         run(main())
 
     def test_hook_for_an_answer_that_never_comes_never_runs(self, run):
-        """api.md §3: `after_response` is for what follows an answer on the wire."""
+        """`after_response` is for what follows an answer on the wire."""
         endpoint = acprt.Endpoint("x")
 
         @endpoint.method("slow")
@@ -416,7 +416,7 @@ class TestCascade:
 
 class TestAdmission:
     def test_batches_may_be_refused(self, run):
-        """House plan §4: one -32600 for the array, its members are not looked at."""
+        """One -32600 for the array, its members are not looked at."""
 
         class NoBatches(acprt.Dialect):
             accepts_batches = False
@@ -708,7 +708,7 @@ class TestShutdown:
 
 class TestPlainDialect:
     def test_name_and_defaults(self):
-        """api.md §3: plain JSON-RPC with `$/cancel_request`, one answer always."""
+        """Plain JSON-RPC with `$/cancel_request`, one answer always."""
         dialect = acprt.Dialect()
         assert dialect.name == "json-rpc"
         assert dialect.for_connection() is dialect

@@ -244,7 +244,7 @@ class TestPlace:
         run(main())
 
     def test_kind_follows_from_the_annotation(self, run):
-        """API §3: requests, notifications and dispatches, in the shapes of the endpoint's decorators."""
+        """Requests, notifications and dispatches, in the shapes of the endpoint's decorators."""
 
         async def main():
             log: list[Any] = []
@@ -269,7 +269,7 @@ class TestPlace:
 
     @pytest.mark.parametrize("wrong", ["sync", "shape", "type"])
     def test_wrong_handler_is_refused_at_once(self, run, wrong):
-        """API §2: as with the endpoint's decorators, registration fails, not the first message."""
+        """As with the endpoint's decorators, registration fails, not the first message."""
 
         def sync(note: Note) -> None: ...
 

@@ -323,7 +323,7 @@ class TestEveryEnd:
         run(main())
 
     def test_everything_is_released(self, run, end):
-        """House plan §3: the transport is closed, no task of the connection is left."""
+        """The transport is closed, no task of the connection is left."""
         endpoint = acprt.Endpoint("near")
 
         @endpoint.with_spawned

@@ -83,7 +83,7 @@ class TestFailures:
     @pytest.mark.parametrize("error", [ValueError("mine"), acprt.RpcError(5, "mine"), asyncio.CancelledError()])
     @pytest.mark.parametrize("kind", ["notification", "dispatch"])
     def test_failing_notification_handler_is_logged_once(self, run, kind, error, caplog):
-        """DL-06, API §3: logged once, by the name of the method; nobody is answered."""
+        """DL-06: logged once, by the name of the method; nobody is answered."""
 
         async def main():
             log: list[str] = []

@@ -1,4 +1,4 @@
-"""A consumer that stalls costs a bounded amount of memory, and nothing is lost (issue point 5)."""
+"""A consumer that stalls costs a bounded amount of memory, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class TestShape:
     """What a message is in Python and on the wire."""
 
     def test_camel_case_and_no_defaults_on_the_wire(self):
-        """API §1: snake_case here, camelCase there, defaults omitted."""
+        """Fields are snake_case here, camelCase there, defaults omitted."""
         assert msgspec.json.encode(Count(path_name="a")) == b'{"pathName":"a"}'
         assert msgspec.json.encode(Count(path_name="a", deep_scan=True)) == b'{"pathName":"a","deepScan":true}'
         assert msgspec.json.decode(b'{"pathName":"a","unknown":1}', type=Count) == Count(path_name="a")
@@ -180,7 +180,7 @@ class TestMethod:
     """`method_of`."""
 
     def test_class_and_instance(self):
-        """API §1: read back from either."""
+        """Read back from either."""
         assert acprt.method_of(Count) == acprt.method_of(Count(path_name="")) == "count/lines"
         assert acprt.method_of(Progress) == acprt.method_of(Progress()) == "count/progress"
         assert acprt.method_of(Bound) == "bound"
@@ -194,7 +194,7 @@ class TestMethod:
 
     @pytest.mark.parametrize("what", [int, 5, "text", Reply, Reply(1), None])
     def test_what_is_no_message(self, what):
-        """API §1: a TypeError says so."""
+        """A TypeError says so."""
         with pytest.raises(TypeError, match=r"is not an acprt\.Request or acprt\.Notification"):
             acprt.method_of(what)
 
@@ -225,7 +225,7 @@ class TestReplyTypes:
     """`reply_type_of`, and what an answer is decoded to."""
 
     def test_class_and_instance(self):
-        """API §1: read back from either, through subclasses and generic bases."""
+        """Read back from either, through subclasses and generic bases."""
         assert acprt.reply_type_of(Count) is Reply
         assert acprt.reply_type_of(Count(path_name="")) is Reply
         assert acprt.reply_type_of(Bound) is Reply
@@ -251,7 +251,7 @@ class TestReplyTypes:
 
     @pytest.mark.parametrize("what", [Progress, Progress(), Reply, 5])
     def test_only_requests_have_one(self, what):
-        """API §1: a TypeError for anything else."""
+        """A TypeError for anything else."""
         with pytest.raises(TypeError, match="only requests have a reply"):
             acprt.reply_type_of(what)
 
@@ -268,7 +268,7 @@ class TestReplyTypes:
         run(main())
 
     def test_reply_of_any_type(self, run):
-        """API §1: any type that msgspec decodes: numbers, None, lists, unions; `Any` gives plain values."""
+        """Any type that msgspec decodes: numbers, None, lists, unions; `Any` gives plain values."""
 
         class GetNone(Get[None], method="none"):
             pass

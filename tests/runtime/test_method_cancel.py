@@ -78,7 +78,7 @@ class TestCancel:
     @pytest.mark.parametrize("kind", ["task", "thread"])
     @pytest.mark.parametrize("together", [True, False], ids=["one write", "two writes"])
     def test_cancel_before_the_first_step(self, run, kind, together):
-        """API §3, DEC-10: answered once, at receipt; the handler never begins, though its task may exist by then."""
+        """DEC-10: answered once, at receipt; the handler never begins, though its task may exist by then."""
 
         async def main():
             endpoint = acprt.Endpoint(limits=acprt.Limits(sync_threads=1))

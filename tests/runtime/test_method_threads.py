@@ -68,7 +68,7 @@ class TestThreads:
         run(main())
 
     def test_one_that_waits_for_a_thread_never_starts_when_cancelled(self, run):
-        """DEC-15, API §3: with one thread, the second call waits its turn; cancelled, it is skipped and forgotten."""
+        """DEC-15: with one thread, the second call waits its turn; cancelled, it is skipped and forgotten."""
 
         async def main():
             endpoint = acprt.Endpoint(limits=acprt.Limits(sync_threads=1))

@@ -36,7 +36,7 @@ class TestAnswer:
     @pytest.mark.parametrize("value", [None, 0, False, "", [], {}, {"a": [1, None]}, 2**70, HelloReply("hi")], ids=repr)
     @pytest.mark.parametrize("kind", ["task", "thread"])
     def test_any_value_is_a_result(self, run, kind, value):
-        """RS-04, API §2: whatever JSON can say, falsy values included."""
+        """RS-04: whatever JSON can say, falsy values included."""
 
         async def main():
             endpoint = acprt.Endpoint()
@@ -60,7 +60,7 @@ class TestAnswer:
         run(main())
 
     def test_forms_of_the_decorator(self, run):
-        """API §2: by annotation, by class, by union, by name, several names, with and without parentheses and `cx`."""
+        """By annotation, by class, by union, by name, several names, with and without parentheses and `cx`."""
 
         async def main():
             endpoint = acprt.Endpoint("named")
@@ -129,7 +129,7 @@ class TestAnswer:
 
     @pytest.mark.parametrize("kind", ["task", "thread"])
     def test_rpc_error_is_the_answer_as_it_is(self, run, kind):
-        """API §2, ER-06: code, message and data."""
+        """ER-06: code, message and data."""
 
         async def main():
             endpoint = acprt.Endpoint()
@@ -151,7 +151,7 @@ class TestAnswer:
 
     @pytest.mark.parametrize("kind", ["task", "thread"])
     def test_other_exceptions_stay_here(self, run, kind, caplog):
-        """PY-13, API §2: -32603 without the text; the traceback is logged once, by the name of the handler."""
+        """PY-13: -32603 without the text; the traceback is logged once, by the name of the handler."""
 
         async def main():
             endpoint = acprt.Endpoint()
@@ -201,7 +201,7 @@ class TestAnswer:
         run(main())
 
     def test_plain_function_around_a_coroutine_function(self, run):
-        """API §2: what a plain function returns to await is awaited, on the loop."""
+        """What a plain function returns to await is awaited, on the loop."""
 
         async def main():
             endpoint = acprt.Endpoint()

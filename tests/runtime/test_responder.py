@@ -357,7 +357,7 @@ class TestUnwritableAnswer:
 
     @pytest.mark.parametrize("value", ["\ud800", {"deep": ["\udfff"]}, {"\ud800": 1}])
     def test_lone_surrogate_becomes_an_error_for_that_id(self, run, value):
-        """RS-08; reference input 6."""
+        """RS-08."""
         endpoint, kept = _keeper()
 
         async def main():
@@ -389,7 +389,7 @@ class TestUnwritableAnswer:
 
 class TestAfterResponse:
     def test_hook_of_a_method_runs_behind_the_answer(self, run):
-        """api.md §3; reference input 12: on the wire the answer is first, always."""
+        """On the wire the answer is first, always."""
         endpoint = acprt.Endpoint("x")
 
         @endpoint.method("ask")
@@ -416,7 +416,7 @@ class TestAfterResponse:
         run(main())
 
     def test_hook_may_be_a_coroutine_function(self, run):
-        """api.md §3: what it returns to await runs beside the loop."""
+        """What it returns to await runs beside the loop."""
         endpoint = acprt.Endpoint("x")
 
         @endpoint.on_receive_request("ask")
@@ -439,7 +439,7 @@ class TestAfterResponse:
         run(main())
 
     def test_hook_in_a_batch_runs_behind_the_array(self, run):
-        """Reference input 12: the answer leaves with the array, not with its slot."""
+        """The answer leaves with the array, not with its slot."""
         endpoint, kept = _keeper()
 
         @endpoint.method("announce")

@@ -122,7 +122,7 @@ each_signal = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 class TestEof:
     @both_loops
     def test_piped_requests_are_answered_and_the_exit_code_is_0(self, loop):
-        """ST-01, F3: one request line and EOF, with a handler that takes its time."""
+        """ST-01: one request line and EOF, with a handler that takes its time."""
         program = """
         @agent.method("add")
         async def add(params):
@@ -140,7 +140,7 @@ class TestEof:
     )
     @both_loops
     def test_redirected_files_are_served_like_pipes(self, loop, stdin, stdout, tmp_path):
-        """F1: never an abort, never a hang, exit code 0. The whole matrix is in tests/transports/test_stdio.py."""
+        """Never an abort, never a hang, exit code 0. The whole matrix is in tests/transports/test_stdio.py."""
         given = tmp_path / "in"
         given.write_bytes(msgspec.json.encode(request(1, "ready")) + b"\n")
         written = tmp_path / "out"
@@ -167,7 +167,7 @@ class TestEof:
             assert written.read_bytes() == b"before\n" + answer
 
     def test_limits_of_run_win_over_those_of_the_endpoint(self):
-        """api.md §3, DEC-28: here the drain, which would take an hour."""
+        """DEC-28: here the drain, which would take an hour."""
         program = "agent.limits = Limits(drain_seconds=3600)"
         with agent(program, run="acprt.run(agent, limits=Limits(drain_seconds=0.05, line_bytes=100))") as child:
             child.send(request(1, "slow"), request(2, "ready", ["x" * 100]))
@@ -191,7 +191,7 @@ class TestEof:
             assert lines == [{"jsonrpc": "2.0", "id": 1, "error": SHUTTING_DOWN}]
 
     def test_what_handlers_print_goes_to_stderr(self):
-        """PY-77; reference input 10: the wire stays clean, from the first import to the exit."""
+        """PY-77: the wire stays clean, from the first import to the exit."""
         program = """
         import subprocess
         print("at import", file=sys.stderr)
@@ -213,7 +213,7 @@ class TestEof:
             assert sorted(err.split()) == ["at", "echoed", "import", "printed", "written"]
 
     def test_stdout_is_given_back_afterwards(self):
-        """House plan §2: what the program prints when it has served goes where it always did."""
+        """What the program prints when it has served goes where it always did."""
         with agent(run="acprt.run(agent); print('\"after\"')") as child:
             child.send(request(1, "ready"))
             assert child.end() == ([result(1, "ready"), "after"], "")
@@ -245,7 +245,7 @@ class TestEof:
             child.end(status=7)
 
     def test_uvloop_is_used_when_it_can_be_imported(self):
-        """House plan §4: and everything works without it."""
+        """And everything works without it."""
         program = """
         @agent.method("loop")
         async def loop(params):
@@ -258,7 +258,7 @@ class TestEof:
                 assert child.end()[0] == [result(1, loop)]
 
     def test_it_serves_from_another_thread_than_the_main_one(self):
-        """api.md §3, EO-18: without signals, which Python gives only to the main thread; close callbacks run there."""
+        """EO-18: without signals, which Python gives only to the main thread; close callbacks run there."""
         program = """
         @agent.on_close
         async def bye(cx):
@@ -273,12 +273,12 @@ class TestEof:
 
 
 class TestSignals:
-    """SIGTERM and SIGINT: drain for at most a second, cancel, flush, exit 0 (api.md §3)."""
+    """SIGTERM and SIGINT: drain for at most a second, cancel, flush, exit 0."""
 
     @each_signal
     @both_loops
     def test_idle_agent_ends_at_once(self, loop, number):
-        """api.md §3: no traceback, with stdin still open."""
+        """No traceback, with stdin still open."""
         with agent(loop=loop) as child:
             child.until_ready()
             lines, err = child.end_by(number, within=15)
@@ -286,7 +286,7 @@ class TestSignals:
 
     @each_signal
     def test_handler_that_finishes_soon_is_waited_for(self, number):
-        """api.md §3: its answer is the answer."""
+        """Its answer is the answer."""
         program = """
         @agent.method("soon")
         async def soon(params, cx):
@@ -302,7 +302,7 @@ class TestSignals:
     @each_signal
     @both_loops
     def test_handler_that_does_not_finish_is_cancelled_and_answered(self, loop, number):
-        """api.md §3, DEC-25."""
+        """DEC-25."""
         with agent(loop=loop) as child:
             child.send(request(1, "slow"))
             child.until_ready()
@@ -313,7 +313,7 @@ class TestSignals:
             assert err == ""
 
     def test_handler_that_swallows_the_first_cancel_is_cancelled_again(self):
-        """api.md §3."""
+        """One that ignores a cancel cannot hold up the exit."""
         program = """
         @agent.method("stubborn")
         async def stubborn(params, cx):
@@ -333,7 +333,7 @@ class TestSignals:
 
     @both_loops
     def test_handler_that_swallows_every_cancel_is_left_behind(self, loop):
-        """api.md §3: answered, and the process exits 0."""
+        """Answered, and the process exits 0."""
         program = """
         @agent.method("immortal")
         async def immortal(params):
@@ -379,7 +379,7 @@ class TestSignals:
             assert all(line["error"] == SHUTTING_DOWN for line in lines)
 
     def test_second_signal_changes_nothing(self):
-        """api.md §3: an impatient Ctrl-C is no traceback."""
+        """An impatient Ctrl-C is no traceback."""
         with agent() as child:
             child.send(request(1, "slow"))
             child.until_ready()
@@ -391,7 +391,7 @@ class TestSignals:
             assert err == ""
 
     def test_signal_after_eof_cuts_the_drain_short(self):
-        """api.md §3: also while close callbacks run that never end."""
+        """Also while close callbacks run that never end."""
         program = """
         @agent.on_close
         async def bye(cx):

@@ -204,7 +204,7 @@ class TestBlockTask:
         run(main())
 
     def test_result_of_another_shape_fails_here_only(self, run):
-        """SR-03 diverges (house plan §4): -32603 with error, json and phase; nothing goes on the wire."""
+        """SR-03 diverges: -32603 with error, json and phase; nothing goes on the wire."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint()) as (cx, peer):
@@ -223,7 +223,7 @@ class TestBlockTask:
         run(main())
 
     def test_timeout_cancels_and_names_the_request(self, run):
-        """API §4: `block_task(timeout=…)` cancels and raises TimeoutError, with what is known of the silence."""
+        """`block_task(timeout=…)` cancels and raises TimeoutError, with what is known of the silence."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint()) as (cx, peer):
@@ -237,7 +237,7 @@ class TestBlockTask:
 
     @pytest.mark.parametrize("later", range(5))
     def test_answer_and_timeout_in_the_same_moment(self, run, later):
-        """API §4: either the answer is returned, or TimeoutError is raised and the request cancelled; never neither."""
+        """Either the answer is returned, or TimeoutError is raised and the request cancelled; never neither."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint()) as (cx, peer):
@@ -255,7 +255,7 @@ class TestBlockTask:
         run(main())
 
     def test_answer_in_time_leaves_nothing_behind(self, run):
-        """API §4: no cancel, no timer."""
+        """No cancel, no timer."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint()) as (cx, peer):

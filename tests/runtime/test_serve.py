@@ -244,7 +244,7 @@ class TestEof:
         run(main())
 
     def test_cancelled_serve_closes_the_connection(self, run):
-        """api.md §3: whoever cancels it leaves nothing behind."""
+        """Whoever cancels it leaves nothing behind."""
         endpoint = acprt.Endpoint("x")
 
         @endpoint.method("slow")
@@ -309,7 +309,7 @@ class TestDrain:
         run(main())
 
     def test_half_closed_peer_that_does_not_read_is_given_up(self, run, caplog):
-        """LC-05 with a bound (PY-43, house plan §3): `drain_seconds`, then it says so and returns."""
+        """LC-05 with a bound (PY-43): `drain_seconds`, then it says so and returns."""
         endpoint = acprt.Endpoint("x", limits=acprt.Limits(drain_seconds=0.05))
 
         async def main():
@@ -476,7 +476,7 @@ class TestDrain:
 
 
 class TestErrors:
-    """What a handler's failure becomes (reference §20)."""
+    """What a handler's failure becomes."""
 
     def test_errors_of_each_kind(self, run, caplog):
         """ER-02, ER-06, PY-13: an `RpcError` as it is, answered or raised; anything else is Internal error, logged."""
@@ -560,7 +560,7 @@ class TestErrors:
         run(main())
 
     def test_two_endpoints_cannot_bat_errors_to_and_fro(self, run):
-        """ER-04, L10: garbage between two serving ends is answered once, and the answer is not."""
+        """ER-04: garbage between two serving ends is answered once, and the answer is not."""
 
         async def main():
             left, right = acprt.memory_pair()
@@ -592,7 +592,7 @@ class TestErrors:
         run(main())
 
     def test_text_of_an_error_shows_code_message_and_data(self):
-        """ER-05, api.md §6: bounded; an empty message is named."""
+        """ER-05: bounded; an empty message is named."""
         text = str(acprt.RpcError(-5, "broken", {"at": "start"}))
         assert all(part in text for part in ("-5", "broken", '"at":"start"'))
         assert "-6" in str(acprt.RpcError(-6, ""))

@@ -141,7 +141,7 @@ class TestAnnotations:
 
     @pytest.mark.parametrize("how", ["union", "alias", "nested", "typevar", "typing.Union"])
     def test_several_classes(self, run, how):
-        """API §2: a union registers each of its members, however it is written."""
+        """A union registers each of its members, however it is written."""
         endpoint = acprt.Endpoint()
 
         async def union(request: Hello | Bye) -> str:
@@ -284,20 +284,20 @@ class TestHandlerKinds:
 
     @pytest.mark.parametrize("kind", HANDLERS)
     def test_kinds_of_callables(self, run, kind):
-        """DEC-5, API §2: functions, methods, partials, wrappers and callable objects, all with string annotations."""
+        """DEC-5: functions, methods, partials, wrappers and callable objects, all with string annotations."""
         handler, expected = HANDLERS[kind]
         endpoint = acprt.Endpoint()
         assert endpoint.method(handler) is handler
         assert run(answers(endpoint, "hello", {"name": "Ada"})) == expected
 
     def test_any_arguments_take_the_longest_shape(self, run):
-        """API §2: `*args` gets the request and the connection."""
+        """`*args` gets the request and the connection."""
         endpoint = acprt.Endpoint()
         endpoint.method(Hello)(any_arguments)
         assert run(answers(endpoint, "hello")) == "2 arguments"
 
     def test_partial_of_an_async_callable_object_is_async(self, run):
-        """API §2: an ordered handler may be one."""
+        """An ordered handler may be one."""
 
         class Ordered:
             async def __call__(self, request: Hello, responder: acprt.Responder[str]) -> None:
@@ -308,7 +308,7 @@ class TestHandlerKinds:
         assert run(answers(endpoint, "hello")) == "ordered"
 
     def test_lambda_and_builtin(self, run):
-        """API §2: with the message named, a plain callable of any origin will do."""
+        """With the message named, a plain callable of any origin will do."""
         endpoint = acprt.Endpoint()
         endpoint.method("upper")(lambda params: params["text"].upper())
         endpoint.method("length")(len)
@@ -369,17 +369,17 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 class TestWrongHandlers:
-    """What cannot work fails at registration, by name (API §2)."""
+    """What cannot work fails at registration, by name."""
 
     @pytest.mark.parametrize(("decorator", "handler", "message"), WRONG)
     def test_it_is_refused_with_the_contract(self, decorator, handler, message):
-        """API §2: a TypeError names the decorator, the handler and the shapes it may have."""
+        """A TypeError names the decorator, the handler and the shapes it may have."""
         with pytest.raises(TypeError, match=message):
             getattr(acprt.Endpoint(), decorator)(handler)
 
     @pytest.mark.parametrize("takes", [int, 3, None, Note, Unbound, Hello()], ids=repr)
     def test_wrong_message_is_refused(self, takes):
-        """API §2: what is named in parentheses must be a request class or a method name."""
+        """What is named in parentheses must be a request class or a method name."""
         with pytest.raises(TypeError):
             register = acprt.Endpoint().method(takes)
             register(any_arguments)
@@ -409,7 +409,7 @@ class TestWrongHandlers:
         run(main())
 
     def test_struct_that_is_no_message_is_refused(self):
-        """API §2: a payload class is not a request."""
+        """A payload class is not a request."""
 
         class Payload(msgspec.Struct):
             x: int

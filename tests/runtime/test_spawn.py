@@ -230,7 +230,7 @@ class TestWithSpawned:
         run(main())
 
     def test_it_must_be_a_coroutine_function(self):
-        """api.md §2: a wrong shape fails when it is registered."""
+        """A wrong shape fails when it is registered."""
         with pytest.raises(TypeError, match="async def"):
             acprt.Endpoint("x").with_spawned(lambda cx: None)
         with pytest.raises(TypeError, match=r"\(cx\)"):

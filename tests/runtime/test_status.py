@@ -13,7 +13,7 @@ from tests.runtime.scripted import ScriptedTransport, error, notification, reque
 
 class TestStatus:
     def test_it_tells_who_waits_for_what(self, run):
-        """api.md §3: our pending requests and the peer's, with ages."""
+        """Our pending requests and the peer's, with ages."""
         endpoint = acprt.Endpoint("near")
 
         @endpoint.method("slow")
@@ -43,7 +43,7 @@ class TestStatus:
         run(main())
 
     def test_it_tells_how_full_the_queues_are(self, run):
-        """api.md §3: frames, bytes and the age of the oldest; and what holds the loop."""
+        """Frames, bytes and the age of the oldest; and what holds the loop."""
         endpoint = acprt.Endpoint("near")
         release = asyncio.Event()
 
@@ -80,7 +80,7 @@ class TestStatus:
         run(main())
 
     def test_it_counts_what_goes_wrong_quietly(self, run):
-        """api.md §3."""
+        """DEC-24: bad lines, answers that match nothing, answers that come too late."""
 
         async def main():
             async with scripted(acprt.Endpoint("near")) as (cx, transport):
@@ -125,7 +125,7 @@ class TestStatus:
         run(main())
 
     def test_it_prints_well_and_is_plain_data(self, run):
-        """api.md §3."""
+        """Text for a person, plain values for JSON."""
         endpoint = acprt.Endpoint("near")
 
         @endpoint.on_receive_request("ask")

@@ -1,6 +1,6 @@
 """Runs any program with stdin and stdout redirected in every way a user can, and watches what happens to both.
 
-The matrix of issue and catalogue (PY-76, reference inputs 7 and 10) for whatever serves stdio: the program under test
+The whole matrix (PY-76) for whatever serves stdio: the program under test
 is an argument vector. Nothing here knows the program's protocol.
 """
 

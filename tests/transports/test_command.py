@@ -124,7 +124,7 @@ class TestConfig:
         assert parse(text).config() == {"command": "agent", "args": ["-x"], "env": {"A": "1"}}
 
     def test_parse_takes_the_options_of_a_run(self):
-        """api.md §3."""
+        """What a text cannot say is given beside it."""
         agent = parse("agent", cwd="/", inherit_env=False)
         assert (agent.cwd, agent.inherit_env) == ("/", False)
 
@@ -138,13 +138,13 @@ class TestArguments:
             AgentProcess()
 
     def test_paths_are_words(self):
-        """api.md §3."""
+        """In the command and as working directory."""
         agent = AgentProcess(Path("/opt/agent"), cwd=Path("/tmp"))
         assert (agent.argv, agent.cwd) == (("/opt/agent",), "/tmp")
 
     @pytest.mark.parametrize("argv", [("",), ("agent", "a\0b")])
     def test_impossible_words_are_refused(self, argv):
-        """House rule 9: named where they were written."""
+        """Named where they were written."""
         with pytest.raises(ValueError, match="agent"):
             AgentProcess(*argv)
 
@@ -186,7 +186,7 @@ class TestRepr:
     """What a person sees of it."""
 
     def test_it_reads_like_the_call(self):
-        """api.md §3."""
+        """What differs from the defaults, as it would be written."""
         agent = AgentProcess("agent", "--flag", env={"A": "1"}, inherit_env=False, cwd="/tmp")
         assert repr(agent) == "AgentProcess('agent', '--flag', env={'A': '1'}, inherit_env=False, cwd='/tmp')"
 

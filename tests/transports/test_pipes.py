@@ -300,7 +300,7 @@ def test_read_error_is_not_an_end_of_file(run, tmp_path) -> None:
 
 
 def test_descriptors_are_balanced(run) -> None:
-    """Reference input 9: whatever way an end goes, its descriptors go with it."""
+    """Whatever way an end goes, its descriptors go with it."""
 
     async def main() -> None:
         before = descriptors()

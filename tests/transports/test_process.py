@@ -90,7 +90,7 @@ class TestStart:
         run(main())
 
     def test_an_environment_that_is_not_inherited_is_all_there_is(self, run, monkeypatch):
-        """api.md §3: `inherit_env=False`."""
+        """`inherit_env=False`."""
         monkeypatch.setenv("KEPT", "a")
 
         async def main():
@@ -220,7 +220,7 @@ class TestStart:
         run(main())
 
     def test_repr_tells_the_state(self, run):
-        """api.md §3."""
+        """The command as before, with pid and exit status."""
 
         async def main():
             agent = shell("exit 3")
@@ -243,7 +243,7 @@ class TestSpawnFailure:
     """It fails at once, says why in words of the command, and leaves nothing behind."""
 
     def test_a_missing_program(self, run):
-        """AG-11, 07-B16."""
+        """AG-11."""
 
         async def main():
             error = spawn_error(AgentProcess("acprt-no-such-program", "--token=hide-me"))
@@ -273,7 +273,7 @@ class TestSpawnFailure:
         run(main())
 
     def test_other_reasons_are_told_apart(self, run, tmp_path):
-        """07-B16: the text is the reason, not the class of failure."""
+        """The text is the reason, not the class of failure."""
         data = tmp_path / "data"
         data.write_text("not a program\n")
         script = tmp_path / "script"
@@ -304,7 +304,7 @@ class TestSpawnFailure:
         run(main())
 
     def test_no_descriptors_left_is_a_spawn_failure_too(self, run):
-        """07-B9: also when it strikes half-way, nothing is left open."""
+        """Also when it strikes half-way, nothing is left open."""
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -365,7 +365,7 @@ class TestSpawnFailure:
 
     @linux
     def test_300_missing_programs_leave_nothing_open(self, run):
-        """07-B9."""
+        """A failed start gives back each descriptor that it took."""
 
         async def main():
             spawn_error(AgentProcess("acprt-no-such-program"))
@@ -379,7 +379,7 @@ class TestSpawnFailure:
 
     @linux
     def test_300_children_that_exit_in_the_handshake_leave_nothing_open(self, run):
-        """07-B9: and each says how it ended."""
+        """And each says how it ended."""
 
         async def one():
             agent = shell("echo why >&2; exit 3")
@@ -588,7 +588,7 @@ class TestEnd:
 
     @linux
     def test_not_even_when_they_left_the_group(self, run):
-        """D21: a child in a group of its own cannot be reached, but it cannot hold us up either."""
+        """A child in a group of its own cannot be reached, but it cannot hold us up either."""
         code = """
             import os, subprocess, sys
             child = subprocess.Popen(["/bin/sleep", "60"], process_group=0)
@@ -856,7 +856,7 @@ class TestStderr:
     """Stderr is drained whatever happens (AG-32 to AG-35)."""
 
     def test_a_flood_does_not_stop_the_child(self, run):
-        """AG-32, D19: 1 MB without a line end; the tail says what is missing."""
+        """AG-32: 1 MB without a line end; the tail says what is missing."""
 
         async def main():
             agent = python(

@@ -71,7 +71,7 @@ class TestLadder:
     """stdin closed → SIGTERM to the group → SIGKILL to the group, each after its grace."""
 
     def test_a_child_that_ends_at_eof_gets_no_signal(self, run, tmp_path):
-        """PY-72, D20: its own cleanup runs (AG-17 diverges), in its own time."""
+        """PY-72: its own cleanup runs (AG-17 diverges), in its own time."""
         code = f"""
             import signal, sys
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(99))
@@ -90,7 +90,7 @@ class TestLadder:
         run(main())
 
     def test_no_signal_but_the_sweep_of_its_group_is_sent_to_it(self, run, signals):
-        """D23: the one SIGKILL comes after its exit, while its number is still its own."""
+        """The one SIGKILL comes after its exit, while its number is still its own."""
 
         async def main():
             agent = shell("cat")
@@ -121,7 +121,7 @@ class TestLadder:
         run(main())
 
     def test_a_child_that_ignores_eof_gets_sigterm(self, run):
-        """D20, D23."""
+        """PY-72: the second step of three; the status is the signal."""
 
         async def main():
             agent = python(NEEDS_SIGTERM)
@@ -134,7 +134,7 @@ class TestLadder:
         run(main(), timeout=10)
 
     def test_a_child_that_reacts_to_sigterm_may_finish(self, run):
-        """D20: frames keep coming for a while."""
+        """Frames keep coming for a while."""
         code = """
             import signal, sys, time
             def finish(*_):
@@ -156,7 +156,7 @@ class TestLadder:
         run(main(), timeout=10)
 
     def test_a_child_that_ignores_sigterm_gets_sigkill(self, run):
-        """D22."""
+        """PY-72: the third step, which nothing can ignore."""
 
         async def main():
             agent = python(STUBBORN)
@@ -168,7 +168,7 @@ class TestLadder:
         run(main(), timeout=10)
 
     def test_a_stopped_child_is_ended(self, run):
-        """D22: SIGTERM waits for it to go on, SIGKILL does not."""
+        """SIGTERM waits for it to go on, SIGKILL does not."""
 
         async def main():
             agent = shell("kill -STOP $$")
@@ -191,7 +191,7 @@ class TestLadder:
         run(main(), timeout=10)
 
     def test_sigterm_reaches_the_program_behind_a_wrapper(self, run):
-        """D21: a signal to the direct child alone would orphan it."""
+        """A signal to the direct child alone would orphan it."""
         inner = """
             import os, signal, sys, time
             def finish(*_):
@@ -231,7 +231,7 @@ class TestLadder:
         run(main(), timeout=10)
 
     def test_a_descendant_out_of_reach_sees_eof_and_holds_up_nobody(self, run):
-        """D21: one real agent's child has a group of its own, and goes because its stdin is closed."""
+        """One real agent's child has a group of its own, and goes because its stdin is closed."""
         code = """
             import subprocess, time
             child = subprocess.Popen(["/bin/cat"], process_group=0)
@@ -298,10 +298,10 @@ class TestLadder:
 
 
 class TestBounds:
-    """Closing ends, on every path (07-F4)."""
+    """Closing ends, on every path."""
 
     def test_a_child_that_never_reads_with_megabytes_pending(self, run):
-        """07-F4: what it does not take within the grace is dropped."""
+        """What it does not take within the grace is dropped."""
 
         async def main():
             agent = python(STUBBORN)
@@ -355,7 +355,7 @@ class TestBounds:
         run(main(), timeout=10)
 
     def test_a_timeout_around_it_helps(self, run):
-        """07-F4: the incumbent swallowed it."""
+        """The incumbent swallowed it."""
 
         async def main():
             agent = python(STUBBORN)
@@ -373,7 +373,7 @@ class TestBounds:
         run(main(), timeout=10)
 
     def test_a_child_that_must_write_before_it_can_exit(self, run):
-        """D20: reading goes on while closing, what nobody wants any more is dropped."""
+        """Reading goes on while closing, what nobody wants any more is dropped."""
         code = "import os, sys; sys.stdin.read(); [os.write(1, b'x' * 65_535 + b'\\n') for _ in range(32)]"
 
         async def main():
@@ -389,7 +389,7 @@ class TestBounds:
         run(main())
 
     def test_pausing_while_it_closes_drops_the_rest(self, run):
-        """D20: a consumer that is full must not hold up the end; no line comes after a gap."""
+        """A consumer that is full must not hold up the end; no line comes after a gap."""
         code = "import os, sys; sys.stdin.read(); [os.write(1, b'%02d\\n' % n * 10_000) for n in range(32)]"
 
         async def main():

@@ -63,7 +63,7 @@ class TestTail:
         assert tail_of(b"a\xff\xfeb\xe2\x82") == "a\ufffd\ufffdb\ufffd"
 
     def test_replacements_do_not_make_it_longer_than_the_limit(self):
-        """api.md §4: at most 64 KiB, encoded as it would be in a log or an answer."""
+        """At most 64 KiB, encoded as it would be in a log or an answer."""
         text = tail_of(b"\xff" * 64 * KIB)
         assert len(text.encode()) <= 64 * KIB
         assert text.startswith("[stderr truncated; showing last ")
@@ -164,7 +164,7 @@ class TestCallback:
     """What the callback may do."""
 
     def test_a_slow_callback_loses_the_oldest_lines(self):
-        """api.md §3: they are counted, and feeding never waits."""
+        """They are counted, and feeding never waits."""
         entered, go_on = threading.Event(), threading.Event()
         lines: list[str] = []
 
@@ -186,7 +186,7 @@ class TestCallback:
         assert lines == ["first", *(str(number) for number in range(90, 100))]
 
     def test_a_raising_callback_is_logged_ten_times(self, caplog):
-        """api.md §3: and it gets every line all the same."""
+        """And it gets every line all the same."""
         seen: list[str] = []
 
         def broken(line: str) -> None:
@@ -207,7 +207,7 @@ class TestCallback:
         assert not any(record.exc_info for record in caplog.records)
 
     def test_not_even_an_exit_ends_the_delivery(self, caplog):
-        """api.md §3: `sys.exit` in a callback, or what a test tool raises, ends neither the thread nor the lines."""
+        """`sys.exit` in a callback, or what a test tool raises, ends neither the thread nor the lines."""
         seen: list[str] = []
 
         def leaves(line: str) -> None:
@@ -222,7 +222,7 @@ class TestCallback:
         assert seen == ["one", "two"]
 
     def test_the_thread_cannot_hold_up_the_end_of_the_interpreter(self):
-        """api.md §3: one daemon thread."""
+        """One daemon thread."""
         callers: set[threading.Thread] = set()
         splitter = StderrLines(lambda _: callers.add(threading.current_thread()), Limits(), name="a test")
         splitter.feed(b"one\ntwo\n")
@@ -253,7 +253,7 @@ class TestCallback:
         run(main())
 
     def test_delivered_does_not_wait_for_a_stuck_callback(self, run):
-        """api.md §3: nothing is held up by it."""
+        """Nothing is held up by it."""
         go_on = threading.Event()
 
         async def main():

@@ -17,7 +17,7 @@ from tests.transports.stdio_programs import ECHO, program, run_piped
 
 
 def test_a_program_started_while_serving_gets_no_protocol_byte(loop_name) -> None:
-    """Reference input 11: a child with the default stdin sees its end at once, with a request waiting in the pipe."""
+    """A child with the default stdin sees its end at once, with a request waiting in the pipe."""
     argv = program(
         loop_name,
         """

@@ -49,7 +49,7 @@ WITH_CLOSED_DESCRIPTORS = [*((loop, True) for loop in LOOPS), ("asyncio", False)
 @pytest.mark.parametrize("stdout", STDOUT)
 @pytest.mark.parametrize("stdin", STDIN)
 def test_redirection(loop_name, stdin, stdout, tmp_path) -> None:
-    """PY-76, PY-77, F1–F3: no abort, no hang, every line answered, a clean wire, exit 0, flags as found."""
+    """PY-76, PY-77: no abort, no hang, every line answered, a clean wire, exit 0, flags as found."""
     outcome = run_redirected([*ECHO, loop_name], stdin, stdout, DATA, tmp_path)
     check_echo(outcome, stdin, stdout)
 
@@ -67,7 +67,7 @@ def check_echo(outcome: Outcome, stdin: str, stdout: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "tty", "socket"])
 def test_flags_are_as_found_while_it_runs_and_after_it_was_killed(loop_name, kind, tmp_path) -> None:
-    """Reference input 7: nothing can be put back by a process that was killed, so nothing may be changed before."""
+    """Nothing can be put back by a process that was killed, so nothing may be changed before."""
     with Given(kind, tmp_path) as given:
         before = given.flags()
         child = spawn([*ECHO, loop_name], given.stdin, given.stdout, tmp_path)

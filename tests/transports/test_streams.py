@@ -123,7 +123,7 @@ def test_lines_both_ways_over_tcp(run) -> None:
 
 
 def test_a_line_past_the_stream_limit_is_an_ordinary_line(run) -> None:
-    """R20: the 64 KiB of `readline` are not ours; only `Limits.line_bytes` counts, and costs one line."""
+    """The 64 KiB of `readline` are not ours; only `Limits.line_bytes` counts, and costs one line."""
 
     async def main() -> None:
         async with connected(Limits(line_bytes=MIB)) as (_, sink, peer):
@@ -296,7 +296,7 @@ def test_peer_that_vanishes_behind_unwritten_bytes(run) -> None:
 
 
 def test_close_is_bounded_when_the_peer_does_not_read(run, monkeypatch) -> None:
-    """F4: teardown never waits for a peer that does not read, and ends each wait on the way."""
+    """Teardown never waits for a peer that does not read, and ends each wait on the way."""
     monkeypatch.setattr("acprt.transports.streams._CLOSE_SECONDS", 0.05)
 
     async def main() -> None:
@@ -314,7 +314,7 @@ def test_close_is_bounded_when_the_peer_does_not_read(run, monkeypatch) -> None:
 
 
 def test_cancelled_close_is_finished_all_the_same(run) -> None:
-    """F4: a timeout around the close must not leave the socket open."""
+    """A timeout around the close must not leave the socket open."""
 
     async def main() -> None:
         async with connected() as (transport, _, peer):

@@ -51,7 +51,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 @pytest.mark.timeout(300)
 class TestStrictUsers:
-    """The promise of `py.typed` (api.md, first lines)."""
+    """The promise of `py.typed` for whoever checks types."""
 
     def test_program_is_accepted_as_it_is(self, checked):
         """HC-10, SR-08: reply types come out of block_task, map and callbacks; decorators keep signatures."""
