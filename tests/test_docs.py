@@ -112,8 +112,5 @@ def _as_in_the_table(name: str, value: float) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """This environment, with `python` meaning the interpreter that runs the tests, and acprt importable anywhere."""
-    environment = dict(os.environ)
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
-    environment["PYTHONPATH"] = str(ROOT)
-    return environment
+    """A reader's environment: acprt can be imported anywhere, and no program is found by its bare name."""
+    return os.environ | {"PATH": os.devnull, "PYTHONPATH": str(ROOT)}

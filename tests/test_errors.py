@@ -243,7 +243,7 @@ class TestMaskedWhole:
             ("GITHUB_TOKEN='x y z' next", "GITHUB_TOKEN='***' next"),
             ('{"name":"OPENAI_API_KEY","value":"v3"}', '{"name":"OPENAI_API_KEY","value":"***"}'),
             ('{"Authorization":"Bearer v4"}', '{"Authorization":"***"}'),
-            (r'{\"api_key\":\"abc\"}', r'{\"api_key\":\"***\"}'),
+            (r"{\"api_key\":\"abc\"}", r"{\"api_key\":\"***\"}"),
             ("agent --api-token xyz --verbose", "agent --api-token *** --verbose"),
             ("nothing to hide: value=3", "nothing to hide: value=3"),
         ],

@@ -71,7 +71,7 @@ def answering(outcome: str) -> str:
 
 
 def test_every_example_is_run_here() -> None:
-    """House rule: examples are run by a test."""
+    """Examples are run by a test."""
     tested = re.findall(r"\b(\w+\.py)\b", Path(__file__).read_text(encoding="utf-8"))
     assert {path.name for path in EXAMPLES.glob("*.py")} <= set(tested)
 

@@ -235,7 +235,7 @@ class TestMutatedLines:
 
 
 class TestTheJudge:
-    """The oracle of this module, which knows nothing of the runtime, says what the house rules say."""
+    """The oracle of this module, which knows nothing of the runtime, says what the catalogue says."""
 
     @pytest.mark.parametrize(
         ("line", "verdict"),

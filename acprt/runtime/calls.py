@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from acprt.errors import INCOMING_TRANSPORT_CLOSED, RpcError
-from acprt.runtime.responder import InboundRequest, RequestCancellation, current_request
+from acprt.runtime.responder import InboundRequest, current_request
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import ResponseFrame
 from acprt.wire.payloads import decode_result
@@ -41,7 +41,7 @@ class OutgoingCall(msgspec.Struct, eq=False):
     waiter: asyncio.Future[None] | None = None
     callback: Callback | None = None  # chosen before the response is routed: the barrier (OB-01)
     errors_to: Callable[[RpcError], None] | None = None  # who is told of a local failure, whatever else ends
-    watched: list[RequestCancellation] | None = None  # markers that cancel it, once it is waited for
+    watched: list[InboundRequest] | None = None  # requests whose cancellation cancels it, once it is waited for
     cancel_sent: bool = False
     abandoned: bool = False  # nobody waits any more
     held: bool = False  # its response walks the handlers, or is parked: a dropped router is not final yet
@@ -51,7 +51,9 @@ class OutgoingCall(msgspec.Struct, eq=False):
         """The end of the call. False: it had one already. The caller runs the ordered callback, if there is one."""
         if self.outcome is not None:
             return False
-        self.outcome = outcome
+        self.outcome = _fresh(outcome) if isinstance(outcome, RpcError) else outcome
+        if self.watched is not None:
+            self._unwatch()
         if self.owner is not None and self.owner.nested is not None:
             self.owner.nested.discard(self)
         if self.callback is None:
@@ -75,39 +77,66 @@ class OutgoingCall(msgspec.Struct, eq=False):
         """Nobody waits; the request itself runs on (detach)."""
         if not self.abandoned:
             self.abandoned = True
+            if self.watched is not None:
+                self._unwatch()
             self.table.abandoned(self)
 
-    def watch(self, cancellation: RequestCancellation) -> None:
+    def watch(self, request: InboundRequest) -> None:
         """Let a cancellation of a request of the peer cancel this one, while it is waited for (SR-20)."""
-        if self.waiter is not None or self.callback is not None:
-            cancellation.on_cancel(self.cancel)
-        elif self.watched is None:
-            self.watched = [cancellation]
+        if self.outcome is not None or self.abandoned:
+            return
+        if self.watched is None:
+            self.watched = [request]
         else:
-            self.watched.append(cancellation)
+            self.watched.append(request)
+        if self.waiter is not None or self.callback is not None:
+            request.on_cancel(self.cancel, self)
 
     def awaited(self) -> None:
         """Somebody waits from now on: heed what is watched, also what has fired already."""
+        for request in self.watched or ():
+            request.on_cancel(self.cancel, self)
+            if self.outcome is not None:  # it had fired, and the dialect answers no cancelled request
+                request.forget_listener(self)
+                return
+
+    def _unwatch(self) -> None:
+        """The end, for whoever waited: a long request must not keep every short one that it once would have stopped."""
         watched, self.watched = self.watched, None
-        for cancellation in watched or ():
-            cancellation.on_cancel(self.cancel)
+        for request in watched or ():
+            request.forget_listener(self)
 
     def result(self) -> Any:
         """The settled value, decoded; raises the settled error. Decoding happens at the waiter (SR-02)."""
         outcome = self.outcome
-        if type(outcome) is ResponseFrame:
-            if outcome.error is None:
-                return decode_result(self.decoder, outcome.result)
-            raise outcome.error
-        assert isinstance(outcome, RpcError), "asked for the result of a call that is not settled"
-        raise outcome
+        if type(outcome) is ResponseFrame and outcome.error is None:
+            return decode_result(self.decoder, outcome.result)
+        raise self._error()
 
     def as_result(self) -> Result[Any]:
         """The settled outcome as a value."""
+        outcome = self.outcome
+        if type(outcome) is not ResponseFrame or outcome.error is not None:
+            return Err(self._error())
         try:
-            return Ok(self.result())
+            return Ok(decode_result(self.decoder, outcome.result))
         except RpcError as error:
-            return Err(error)
+            return Err(error.with_traceback(None))
+
+    def _error(self) -> RpcError:
+        outcome = self.outcome
+        error = outcome.error if type(outcome) is ResponseFrame else outcome
+        assert isinstance(error, RpcError), "asked for the result of a call that is not settled"
+        return _fresh(error)
+
+
+def _fresh(error: RpcError) -> RpcError:
+    """The same error without a traceback. One that is kept must never be raised itself: its traceback holds the frames
+    it went through, and those hold the call and the responder of whoever waited (DEC-14).
+    """
+    fresh = RpcError(error.code, error.message, error.data)
+    fresh.__cause__ = error.__cause__
+    return fresh
 
 
 class CallTable:
@@ -135,9 +164,6 @@ class CallTable:
         self._unmatched_logged_at = 0.0
         self._closed: Callable[[str], RpcError] | None = None
 
-    def __len__(self) -> int:
-        return len(self._calls)
-
     def __iter__(self) -> Any:
         return iter(list(self._calls.values()))
 
@@ -159,8 +185,9 @@ class CallTable:
                 return call
             call = self._tombstones.pop(id, None)
             if call is not None:
-                self.late_responses += 1
-                logger.debug("late answer to abandoned %s (id %d)", call.method, id)
+                if call.cancel_sent:  # else it was detached: its answer was always to be ignored
+                    self.late_responses += 1
+                    logger.debug("late answer to abandoned %s (id %d)", call.method, id)
                 return call
         self.unmatched_responses += 1
         now = self.loop.time()

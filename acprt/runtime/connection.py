@@ -7,8 +7,10 @@ of the rooms it joins together; it belongs to one event loop and is not thread-s
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import copy_context
 from functools import lru_cache
 from threading import get_ident
 from time import monotonic
@@ -31,6 +33,7 @@ from acprt.runtime.methods import MethodTasks
 from acprt.runtime.outbox import Outbox
 from acprt.runtime.responder import current_request
 from acprt.runtime.sent import SentRequest
+from acprt.runtime.sink import TransportSink
 from acprt.runtime.status import ConnectionStatus, Counters, InFlight, Pending, Queue
 from acprt.runtime.tasks import SpawnedTasks
 from acprt.runtime.watchdog import Watchdog
@@ -83,14 +86,15 @@ class Connection:
         tasks = SpawnedTasks(loop, self.fail)
         inbound = InboundTable(dialect, outbox, loop, limits, self._spawn_hook)
         watchdog = Watchdog(self, limits.slow_handler_seconds)
-        inbox = Inbox(dialect, inbound, transport, limits, loop, outbox.put, watchdog)
-        dynamic = DynamicHandlers(limits.parked_messages, inbox.wake)
+        inbox = Inbox(dialect, inbound, transport, limits, loop, outbox.put, watchdog, self.fail)
+        dynamic = DynamicHandlers(limits.parked_messages, inbox.wake, self.call_on_loop)
         methods = MethodTasks(self, inbound, dialect, limits.sync_threads, loop)
         rooms = Rooms(transport, dialect, outbox, calls, tasks, inbound, inbox, dynamic, methods, watchdog)
         self.ends = Ends(self, rooms, endpoint.close_callbacks)
         self.dispatch = DispatchLoop(self, rooms, chains, on_end=self.ends.end_of_input)
         watchdog.watch(self.dispatch)
         self._rooms = rooms
+        self._sink = TransportSink(self.ends, inbox, outbox)
         self._transport = transport
         self._dialect = dialect
         self._on_request_sent = (
@@ -112,13 +116,13 @@ class Connection:
     def send_request(self, message: Request[R], /) -> SentRequest[R]: ...
 
     @overload
-    def send_request(self, message: str, params: Any = None, /, *, reply_type: type[R]) -> SentRequest[R]: ...
+    def send_request(self, message: str, /, params: Any = None, *, reply_type: type[R]) -> SentRequest[R]: ...
 
-    @overload
-    def send_request(self, message: str, params: Any = None, /) -> SentRequest[Any]: ...
+    @overload  # a union, or another type form that is no class
+    def send_request(self, message: str, /, params: Any = None, *, reply_type: Any = None) -> SentRequest[Any]: ...
 
     def send_request(
-        self, message: Request[Any] | str, params: Any = None, /, *, reply_type: Any = None
+        self, message: Request[Any] | str, /, params: Any = None, *, reply_type: Any = None
     ) -> SentRequest[Any]:
         """Queue a request: a typed message, or a method name and params (object, array or None).
 
@@ -126,7 +130,7 @@ class Connection:
         `reply_type` is what an untyped request's result is decoded to; plain values without it.
         """
         if get_ident() != self.thread_id:
-            raise RuntimeError("send_request() from another thread: use asyncio.run_coroutine_threadsafe on cx.loop")
+            raise RuntimeError("send_request() from another thread: use cx.loop.call_soon_threadsafe(…)")
         refusal: RpcError | None = None
         if isinstance(message, str):
             method, payload = message, params
@@ -135,8 +139,13 @@ class Connection:
                 refusal = RpcError.invalid_params("JSON-RPC params must be an object or array")  # OU-06
         else:
             method, decoder = _request_shape(type(message))
+            if params is not None or reply_type is not None:
+                raise TypeError(f"{type(message).__qualname__} brings its own params and reply type")
             payload = message
-        call = self._calls.new(method, decoder, current_request.get())
+        owner = current_request.get()
+        if owner is not None and owner.table is not self._inbound:
+            owner = None  # a request of another connection's peer: the dialects may differ, and the ends do
+        call = self._calls.new(method, decoder, owner)
         if call.outcome is None:
             if self._on_request_sent is not None:
                 refusal = refusal or self._on_request_sent(call.id, method, payload)
@@ -156,7 +165,7 @@ class Connection:
                         self._outbox.put(line, call)
         return SentRequest(call, self)
 
-    def send_notification(self, message: Notification | str, params: Any = None, /) -> None:
+    def send_notification(self, message: Notification | str, /, params: Any = None) -> None:
         """Queue a notification: a typed message, or a method name and params (object, array or None).
 
         Never waits; a producer of many waits in `drain()`. Raises RpcError when the connection is closed
@@ -168,11 +177,15 @@ class Connection:
                 raise TypeError(f"params of {method} must be an object or an array, not {type(params).__name__}")
         else:
             method, payload = _notification_method(type(message)), message
+            if params is not None:
+                raise TypeError(f"{type(message).__qualname__} brings its own params")
         if self.ends.is_ending:
             raise self.ends.closed_error(method)
         owner = None
         if self._owns_frames:
             owner = current_request.get()
+            if owner is not None and owner.table is not self._inbound:
+                owner = None  # as above
             if owner is not None and owner.is_cancelled and self._dialect.gates_frames:
                 return  # nothing more may be said for a cancelled request
         try:
@@ -190,6 +203,8 @@ class Connection:
         """Wait until less than `Limits.outbox_high_bytes` are unwritten. Not in the dispatch loop (DEC-18)."""
         self._refuse_in_dispatch_loop("drain()")
         await self._outbox.drained()
+        if self._sink.holds_bytes:
+            await asyncio.sleep(0)  # let the loop write them: a producer that is below the mark never waits
 
     # -- beside the loop ----------------------------------------------------------------------------------------
 
@@ -281,9 +296,11 @@ class Connection:
 
     def start(self) -> None:
         """Open the transport and begin to dispatch. Raises what the transport raises, leaving nothing behind."""
-        self._transport.open(_TransportSink(self.ends, self._rooms), self.limits)
+        context = copy_context()
+        context.run(current_request.set, None)  # opened inside a handler, it does not serve that handler's request
+        context.run(self._transport.open, self._sink, self.limits)
         self.dispatch_task = self.loop.create_task(
-            self.ends.while_open(self.dispatch.run), name=f"acprt dispatch {self.name}"
+            self.ends.while_open(self.dispatch.run), name=f"acprt dispatch {self.name}", context=context
         )
         self.dispatch_task.add_done_callback(self.ends.dispatch_ended)
 
@@ -335,11 +352,13 @@ class Connection:
         if callback is not None and not self._rooms.tasks.closed:
             self._rooms.tasks.spawn(callback(call.as_result()))
 
-    def _spawn_hook(self, work: Coroutine[Any, Any, Any]) -> None:
-        if self._rooms.tasks.closed:
-            work.close()
-        else:
+    def _spawn_hook(self, work: Awaitable[Any]) -> None:
+        if not self._rooms.tasks.closed:
             self._rooms.tasks.spawn(work)
+        elif isinstance(work, asyncio.Future):
+            work.cancel()
+        elif inspect.iscoroutine(work):  # any other awaitable has not begun
+            work.close()
 
     def _refuse_in_dispatch_loop(self, what: str) -> None:
         if asyncio.current_task() is self.dispatch_task:
@@ -347,27 +366,6 @@ class Connection:
                 f"{what} inside the dispatch loop, in {self.running_handler}: it would wait for itself. "
                 "Move the wait into cx.spawn(…) or a `method` handler"
             )
-
-
-class _TransportSink:
-    """What the transport reports, handed to the room that it concerns."""
-
-    __slots__ = ("_ends", "_inbox", "lines_received", "pause_writing", "resume_writing")
-
-    def __init__(self, ends: Ends, rooms: Rooms) -> None:
-        self._ends = ends
-        self._inbox = rooms.inbox
-        # Bound methods of the rooms themselves: a call less for every read and write (bench-core w1).
-        self.lines_received = rooms.inbox.receive
-        self.pause_writing = rooms.outbox.pause
-        self.resume_writing = rooms.outbox.resume
-
-    def eof_received(self) -> None:
-        self._inbox.end()
-        self._ends.eof_received()
-
-    def connection_lost(self, error: Exception) -> None:
-        self._ends.transport_lost(error)
 
 
 @lru_cache(maxsize=4096)

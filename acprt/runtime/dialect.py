@@ -60,14 +60,21 @@ class Dialect:
     """Whether cancelling a request also cancels the requests that its handler sent."""
 
     opening_buffer: int = 0
-    """How many notifications may wait until the first request was admitted; they are offered to `admit` then."""
+    """How many notifications may wait until the first request, alone or in a batch, was admitted; they are offered to
+    `admit` then.
+    """
 
     def for_connection(self) -> Dialect:
         """The object that one connection asks; a dialect without state is its own."""
         return self
 
     def admit(self, frame: RequestFrame | NotificationFrame) -> RpcError | None:
-        """Look at an incoming call before it is registered; an error refuses it (a notification silently)."""
+        """Look at an incoming call when it is read, before any handler; an error refuses it (a notification silently).
+
+        A request is registered by then, and a refusal is its answer; one that is refused since too many are in flight
+        is not shown. A cancel is shown after it was applied, and not at all if it is malformed. What the opening buffer
+        holds is shown right after the first request that was admitted. An exception ends the connection.
+        """
         return None
 
     def key(self, id: RequestId) -> Hashable:

@@ -98,7 +98,8 @@ class DispatchLoop:
     def run_ahead(self, items: list[Item]) -> list[Item]:
         """Begin the leading items that need no waiting, in order, while the loop itself waits for input; the rest.
 
-        They are what the loop would do next, so nothing is overtaken: no frame is queued, no handler runs.
+        They are what the loop would do next, so nothing is overtaken: no frame is queued and no ordered handler runs.
+        The tasks of `method` handlers are made here, in wire order, and take their first steps after it.
         """
         if self._dynamic.replays:
             return items
@@ -382,9 +383,6 @@ class DispatchLoop:
     async def _replay_one(self, offer: Offer, link: Link) -> None:
         if not link.route.active or not self._dynamic.is_parked(offer):
             return
-        if offer.request is not None and offer.request.state is ANSWERED:  # cancelled while it was parked
-            self._dynamic.unpark(offer)
-            return
         if offer.request is not None:
             offer.request.hold()
         token = current_request.set(offer.request)
@@ -410,11 +408,9 @@ class DispatchLoop:
     def _malformed(self, frame: MalformedFrame, *, in_batch: bool) -> None:
         """Count a line that is no message, fail the request it was meant for, and answer it if that is ours to do.
 
-        In a batch its slot was filled by the reader.
+        In a batch the reader filled its slot, and only broken answers come here.
         """
-        self._inbox.bad_lines += 1
-        self._inbox.first_bad_line = self._inbox.first_bad_line or frame.excerpt()
-        logger.warning("unreadable line (%s): %s", frame.error.data.get("error", ""), frame.excerpt())
+        self._inbox.count_bad(frame)
         if frame.reply_id is not UNSET:
             call = self._calls.find(frame.reply_id)
             if call is not None:

@@ -191,6 +191,11 @@ class Endpoint:
         chains = Chains(self._routes)
         if isinstance(transport, Endpoint):
             transport = EndpointTransport(transport.serve, transport.name)
+        elif isinstance(transport, type) or not hasattr(transport, "peer_is_child"):
+            raise TypeError(
+                f'{transport!r} is no transport: give acprt.AgentProcess(…), acprt.AgentProcess.parse("command"), '
+                "acprt.stdio(), acprt.streams(reader, writer), an end of acprt.memory_pair(), or an Endpoint"
+            )
         cx = Connection(self, transport, chains, limits or self.limits, self.dialect.for_connection())
         sinks = list(self._trace_sinks)
         from_environment = sink_from_environment()

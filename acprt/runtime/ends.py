@@ -119,15 +119,21 @@ class Ends:
         if self.is_ending:
             logger.debug("%s: failure while ending: %r", self._cx.name, cause)
             return
-        if self.state is ConnectionState.INPUT_CLOSING:
+        if self.state is ConnectionState.INPUT_CLOSING and not _has_reason(cause, "outbox_full"):
             self._deferred = self._deferred or cause
-        else:
+        else:  # a full outbox waits for no callback: it may be the callback that fills it
             self._break(cause)
 
     def _break(self, cause: BaseException) -> None:
-        self.cause = cause
         logger.debug("%s: the connection fails: %r", self._cx.name, cause)
+        self.cause = cause
+        if self.state is ConnectionState.INPUT_CLOSING:
+            self._enter_ending()
+            self._input_ended.set()  # whoever waits for the close callbacks goes on
         self._begin()
+        self._cancel_body()
+
+    def _cancel_body(self) -> None:
         if self._body is not None and not self._body_cancelled and not self._body.done():
             self._body_cancelled = True
             self._body.cancel()
@@ -263,6 +269,9 @@ class Ends:
         if self.state is ConnectionState.INPUT_CLOSING:
             await self._callbacks_done()  # EO-11
         if not self.is_ending:
+            if self.cause is None and self._deferred is not None:  # the callbacks were given up
+                self.cause = self._deferred
+                self._cancel_body()
             self._enter_ending()
         rooms.watchdog.close()
         rooms.inbox.close()

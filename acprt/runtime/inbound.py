@@ -64,6 +64,7 @@ class InboundTable:
         request = InboundRequest(frame.id, frame.method, frame.params, self, now)
         if batch is not None:
             request.batch, request.slot = batch, batch.new_slot()
+            batch.limit = self.line_out_bytes
             self._hold_batch(batch)
         newest = self._newest
         if len(newest) + len(self._shadowed) >= self._limit:
@@ -129,13 +130,16 @@ class InboundTable:
     def answer_rest(self) -> None:
         """The endpoint ends: whoever still waits is told, as the dialect wants it (DEC-25)."""
         for request in self:
-            error = self._dialect.answer_on_shutdown(request.method)
-            if request.is_cancelled:
-                self.end_cancelled(request)
-            elif error is None:
-                request.end_silently()
-            else:
-                request.fail(error)
+            try:
+                error = self._dialect.answer_on_shutdown(request.method)
+                if request.is_cancelled:
+                    self.end_cancelled(request)
+                elif error is None:
+                    request.end_silently()
+                else:
+                    request.fail(error)
+            except Exception:  # out of a dialect: the others wait, too
+                logger.exception("%s (id %r) could not be answered at the end", request.method, request.id)
         for batch in list(self._batches):
             batch.dispatched()
 

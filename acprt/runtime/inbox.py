@@ -11,7 +11,9 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
 
 from acprt.limits import Limits
 from acprt.runtime.dialect import Dialect
@@ -52,6 +54,7 @@ Item = InboundRequest | NotificationFrame | ResponseFrame | InboundBatch | Malfo
 
 class _Chunk(NamedTuple):
     items: list[Item]
+    frames: int  # a batch counts as many as it has members, or a line of them would pass for one
     size: int
     received_at: float
 
@@ -68,6 +71,7 @@ class Inbox:
         loop: asyncio.AbstractEventLoop,
         put: Callable[[bytes], None],
         watchdog: Watchdog,
+        fail: Callable[[Exception], None],
     ) -> None:
         self.tap: Callable[[Line], None] | None = None
         self.bad_lines = 0
@@ -86,6 +90,7 @@ class Inbox:
         self._opening: list[NotificationFrame] | None = [] if dialect.opening_buffer else None
         self._put = put
         self._watchdog = watchdog
+        self._fail = fail
         self._answers_unreadable = not transport.peer_is_child
         self._chunks: deque[_Chunk] = deque()
         self._current: _Chunk | None = None
@@ -95,52 +100,59 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
 
     def receive(self, lines: list[Line]) -> None:
-        """Take what the transport delivered."""
-        if not self.receives:
-            return
+        """Take what the transport delivered. An error of the dialect ends the connection, by its name: a reader that
+        died of it would leave a connection that is open and hears nothing.
+        """
+        if self.receives:
+            try:
+                self._receive(lines)
+            except Exception as error:
+                self._fail(error)
+
+    def _receive(self, lines: list[Line]) -> None:
         if self.tap is not None:
             for line in lines:
                 self.tap(line)
         items: list[Item] = []
-        size = 0
+        size = extra = 0
         now = monotonic()
-        cancel_methods, admit, inbound = self._cancel_methods, self._admit, self._inbound
+        cancel_methods, inbound = self._cancel_methods, self._inbound
+        asks = self._admit is not None or self._opening is not None  # the dialect has a say in every call
         for line in lines:
             size += len(line)
             frame = parse(line)
             if isinstance(frame, NotificationFrame):
-                if self._opening is not None:
-                    self._hold_back(frame)
-                elif (frame.method not in cancel_methods or self._cancel(frame)) and (
-                    admit is None or admit(frame) is None
-                ):
+                if asks or frame.method in cancel_methods:
+                    self._take_call(frame, items, now)
+                else:
                     items.append(frame)
             elif isinstance(frame, ResponseFrame):
                 items.append(frame)
             elif isinstance(frame, RequestFrame):
-                request = inbound.register(frame, now) if admit is None else self._register(frame, now)
-                if request is not None:
-                    if self._opening is not None:
-                        items += self._end_opening()
+                if asks:
+                    self._take_call(frame, items, now)
+                elif (request := inbound.register(frame, now)) is not None:
                     items.append(request)
             elif isinstance(frame, BatchFrame):
                 items.append(self._open_batch(frame, line, now))
-            elif not _is_blank(line):  # blank lines are ignored (house plan §4)
+                extra += len(frame.entries) - 1
+            elif not _is_blank(line):  # blank lines are ignored (PY-53)
                 items.append(frame)
         if items and self._waiter is not None and self.run_ahead is not None:
             items = self.run_ahead(items)
         if items:
-            self._append(items, size, now)
+            self._append(items, len(items) + extra, size, now)
 
     def end(self) -> None:
         """Put EOF behind everything received."""
-        self._append([EndOfInput()], 0, monotonic())
+        if self.receives:
+            self._append([EndOfInput()], 1, 0, monotonic())
 
     def next_items(self) -> list[Item] | None:
         """The next items to dispatch; None when there are none. What was taken before counts as done."""
         done = self._current
         if done is not None:
-            self._count -= len(done.items)
+            self._count -= done.frames
             self._bytes -= done.size
             if (
                 self._paused
@@ -173,6 +185,8 @@ class Inbox:
         """Discard what is queued and whatever still comes."""
         self.receives = False
         self._chunks.clear()
+        self._current = None
+        self._count = self._bytes = 0
 
     @property
     def has_more(self) -> bool:
@@ -195,25 +209,43 @@ class Inbox:
         oldest = self._current or (self._chunks[0] if self._chunks else None)
         return monotonic() - oldest.received_at if oldest is not None else 0.0
 
-    def _append(self, items: list[Item], size: int, now: float) -> None:
-        self._chunks.append(_Chunk(items, size, now))
+    def _append(self, items: list[Item], count: int, size: int, now: float) -> None:
+        self._chunks.append(_Chunk(items, count, size, now))
         if not self._watchdog.armed:
             self._watchdog.arm()
-        self._count += len(items)
+        self._count += count
         self._bytes += size
         if not self._paused and (self._bytes > self._limits.inbox_bytes or self._count > self._limits.inbox_frames):
             self._paused = True
             self._transport.pause_reading()
         self.wake()
 
-    def _register(self, frame: RequestFrame, now: float, batch: BatchReply | None = None) -> InboundRequest | None:
-        request = self._inbound.register(frame, now, batch)
-        if request is not None and self._admit is not None:
-            refusal = self._admit(frame)
+    def _take_call(
+        self, frame: RequestFrame | NotificationFrame, taken: list[Any], now: float, batch: BatchReply | None = None
+    ) -> None:
+        """Append to `taken` what is to be dispatched of a call: nothing, itself, or what was held back until it came.
+
+        The one place where calls are registered, cancels applied and the dialect asked, for a line, a member of a
+        batch and a notification before the first request alike; `_receive` only leaves out what cannot matter.
+        """
+        admit = self._admit
+        if isinstance(frame, RequestFrame):
+            request = self._inbound.register(frame, now, batch)
+            if request is None:
+                return
+            refusal = None if admit is None else admit(frame)
             if refusal is not None:
                 request.fail(refusal)
-                return None
-        return request
+                return
+            held, self._opening = self._opening, None
+            taken += [earlier for earlier in held or () if admit is None or admit(earlier) is None]
+            taken.append(request)
+        elif frame.method in self._cancel_methods and not self._cancel(frame):
+            return
+        elif self._opening is not None:
+            self._hold_back(frame, self._opening)
+        elif admit is None or admit(frame) is None:
+            taken.append(frame)
 
     def _cancel(self, frame: NotificationFrame) -> bool:
         """Apply a cancel at receipt; False drops a malformed one, which handlers never see (CA-07)."""
@@ -224,47 +256,38 @@ class Inbox:
         self._inbound.cancel(notice)
         return True
 
-    def _hold_back(self, frame: NotificationFrame) -> None:
+    def _hold_back(self, frame: NotificationFrame, opening: list[NotificationFrame]) -> None:
         """Keep a notification that came before the first request; what is over the dialect's buffer is dropped."""
-        assert self._opening is not None, "asked by the caller"
-        if len(self._opening) < self._dialect.opening_buffer:
-            self._opening.append(frame)
+        if len(opening) < self._dialect.opening_buffer:
+            opening.append(frame)
         else:
             logger.warning("dropped %s: too many notifications before the first request", frame.method)
-
-    def _end_opening(self) -> list[Item]:
-        """The first request was admitted: what was held back takes its place in front of it, if it is admitted now. A
-        cancel among it came before every request, so there is nothing that it could cancel (CA-06).
-        """
-        held, self._opening = self._opening or [], None
-        return [
-            frame
-            for frame in held
-            if (frame.method not in self._cancel_methods or self._dialect.parse_cancel(frame) is not None)
-            and (self._admit is None or self._admit(frame) is None)
-        ]
 
     def _open_batch(self, frame: BatchFrame, line: Line, now: float) -> InboundBatch | MalformedFrame:
         if not self._dialect.accepts_batches:
             assert not isinstance(line, OversizedLine), "an over-long line is never parsed into a batch"
             return malformed_from_json(line, "batches are not supported")
-        reply = BatchReply(self._put)
+        reply = BatchReply(self._put, self._limits.line_out_bytes)
         members: list[InboundRequest | NotificationFrame | ResponseFrame | MalformedFrame] = []
         for entry in frame.entries:
-            if isinstance(entry, RequestFrame):
-                request = self._register(entry, now, reply)
-                if request is not None:
-                    members.append(request)
-            elif isinstance(entry, NotificationFrame):
-                if entry.method in self._cancel_methods and not self._cancel(entry):
-                    continue
-                if self._admit is None or self._admit(entry) is None:
+            if isinstance(entry, RequestFrame | NotificationFrame):
+                self._take_call(entry, members, now, reply)
+            elif isinstance(entry, MalformedFrame):
+                if self.deserves_answer(entry):
+                    reply.fill(reply.new_slot(), encode_error(entry.answer_id, entry.error))  # in source order (BA-03)
+                if entry.reply_id is UNSET:
+                    self.count_bad(entry)  # here, since a line holds thousands and each is much larger than its text
+                else:
                     members.append(entry)
             else:
-                if isinstance(entry, MalformedFrame) and self.deserves_answer(entry):
-                    reply.fill(reply.new_slot(), encode_error(entry.answer_id, entry.error))  # in source order (BA-03)
                 members.append(entry)
         return InboundBatch(members, reply)
+
+    def count_bad(self, frame: MalformedFrame) -> None:
+        """Count and log a line, or a member of a batch, that is no message."""
+        self.bad_lines += 1
+        self.first_bad_line = self.first_bad_line or frame.excerpt()
+        logger.warning("unreadable line (%s): %s", frame.error.data.get("error", ""), frame.excerpt())
 
     def deserves_answer(self, frame: MalformedFrame) -> bool:
         """Whether its sender is told: never for an answer, by a spawner only for what is plainly a request (DEC-23)."""

@@ -74,6 +74,7 @@ class MethodTasks:
         request.started = True
         if request.state is ANSWERED:  # cancelled before this first step
             self._running.discard(request)
+            request.task = None
             return
         current_request.set(request)
         try:
@@ -88,18 +89,20 @@ class MethodTasks:
             request.answer(result)
         finally:
             self._running.discard(request)
+            request.task = None  # task, context and request would hold each other
 
     async def _run_in_thread(self, link: Link, request: InboundRequest, message: Any) -> None:
         request.started = True
         if request.state is ANSWERED:  # as above
             self._running.discard(request)
+            request.task = None
             return
         current_request.set(request)
         arguments = (message, self._cx) if link.takes_cx else (message,)
         done: asyncio.Future[Any] = self._loop.create_future()
         job = Job(partial(copy_context().run, link.handler, *arguments), done, self._loop)
-        self._threads.submit(job)
         try:
+            self._threads.submit(job)
             result = await done
             if inspect.isawaitable(result):  # a plain function around a coroutine function
                 result = await result
@@ -114,6 +117,8 @@ class MethodTasks:
             request.answer(result)
         finally:
             self._running.discard(request)
+            request.task = None
+            del done, job  # the future holds an error, whose traceback holds this frame
 
     def _cancelled(self, link: Link, request: InboundRequest) -> None:
         task = asyncio.current_task()

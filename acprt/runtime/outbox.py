@@ -49,6 +49,7 @@ class Outbox:
         "_transport",
         "_withdrawn",
         "_wrote_at",
+        "busy",
         "closed",
         "tap",
     )
@@ -62,6 +63,7 @@ class Outbox:
         on_overflow: Callable[[RpcError], None],
     ) -> None:
         self.closed = False
+        self.busy = False  # a frame is on its way; the collector may run a finalizer that sends, in the midst of it
         self.tap: Callable[[bytes], None] | None = None
         self._transport = transport
         self._limits = limits
@@ -85,31 +87,40 @@ class Outbox:
         """Queue one frame, without its terminator. `owner` names the request it belongs to, for `withdraw`."""
         if self.closed:
             return
+        if self.busy:
+            self._loop.call_soon(self.put, frame, owner)
+            return
         if self.tap is not None:
             self.tap(frame)
-        if not self._frames:
-            now = monotonic()
-            if now - self._wrote_at > _LONE_SECONDS and not self._in_burst and not self._paused:
-                self._wrote_at = now
-                self._write_one(frame)
-                return
-            self._oldest = now
-            if not self._flush_due and not self._paused:
-                self._flush_due = True
-                self._loop.call_soon(self._end_of_tick)
-        if self._tracks_owners and owner is not None:
-            self._owned.setdefault(owner, []).append(len(self._frames))
-        self._frames.append(frame)
-        self._bytes += len(frame) + 1
-        if self._paused:
-            if self._bytes > self._limits.outbox_max_bytes:
-                self._overflow()
-        elif self._bytes >= _FLUSH_BYTES or len(self._frames) >= self._piece:
-            self._piece *= 2
-            self._flush()
+        self.busy = True
+        try:
+            if not self._frames:
+                now = monotonic()
+                if now - self._wrote_at > _LONE_SECONDS and not self._in_burst and not self._paused:
+                    self._wrote_at = now
+                    self._write_one(frame)
+                    return
+                self._oldest = now
+                if not self._flush_due and not self._paused:
+                    self._flush_due = True
+                    self._loop.call_soon(self._end_of_tick)
+            if self._tracks_owners and owner is not None:
+                self._owned.setdefault(owner, []).append(len(self._frames))
+            self._frames.append(frame)
+            self._bytes += len(frame) + 1
+            if self._paused:
+                if self._bytes > self._limits.outbox_max_bytes:
+                    self._overflow()
+            elif self._bytes >= _FLUSH_BYTES or len(self._frames) >= self._piece:
+                self._piece *= 2
+                self._flush()
+        finally:
+            self.busy = False
 
     def withdraw(self, owner: object) -> int:
         """Take back the queued frames of `owner`; how many there were. Frames already handed to the transport stay."""
+        if self.busy:
+            return 0
         return self._take_back(self._owned.pop(owner, ()))
 
     def withdraw_requests(self) -> int:
@@ -124,12 +135,12 @@ class Outbox:
         """The transport is empty again."""
         self._paused = False
         self._handed_over = 0
-        self._flush()
+        self._flush_alone()
         self._wake_if_drained()
 
     def hand_over(self) -> None:
         """Give everything to the transport, full or not: the connection closes and the transport bounds the rest."""
-        self._flush()
+        self._flush_alone()
 
     async def drained(self) -> None:
         """Wait until less than `Limits.outbox_high_bytes` are unwritten. Returns when the outbox is closed, too."""
@@ -178,8 +189,15 @@ class Outbox:
         self._flush_due = False
         self._piece = _FIRST_PIECE
         if self._frames and not self._paused:
-            self._flush()
+            self._flush_alone()
             self._wake_if_drained()
+
+    def _flush_alone(self) -> None:
+        self.busy = True
+        try:
+            self._flush()
+        finally:
+            self.busy = False
 
     def _flush(self) -> None:
         if self._frames:

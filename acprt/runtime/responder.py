@@ -19,8 +19,9 @@ import msgspec
 from msgspec import Raw
 
 from acprt.errors import RpcError
+from acprt.limits import DEFAULT_LIMITS
 from acprt.runtime.results import Err, Ok, Result
-from acprt.wire.frames import encode_error, encode_response
+from acprt.wire.frames import NO_PARAMS, encode_error, encode_response
 from acprt.wire.ids import RequestId
 from acprt.wire.payloads import UNENCODABLE, encoding_error, line_too_long
 
@@ -58,6 +59,16 @@ class RequestState(Enum):
 QUEUED, RUNNING, ANSWERED = RequestState  # an attribute of an Enum class costs 60 ns on 3.11 (bench-core w2)
 
 
+_SHOWN = 200  # characters of a method in an error that replaces an answer: the method may be why it is too long
+
+
+class _Answered(msgspec.Struct):
+    id: RequestId
+
+
+_decode_answered = msgspec.json.Decoder(_Answered).decode
+
+
 class InboundRequest(msgspec.Struct, eq=False):
     """One request of the peer, from the reader to its answer. Handlers see it through a `Responder`.
 
@@ -79,7 +90,7 @@ class InboundRequest(msgspec.Struct, eq=False):
     _handles: int = 0
     _held: bool = False  # a handler walk is under way, or it is parked: a drop is not final yet (BA-15)
     _is_written: bool = False  # an answer is on its way, as opposed to an end without one
-    _cancel_listeners: list[Callable[[], object]] | None = None
+    _cancel_listeners: dict[object, Callable[[], object]] | None = None  # by the key to forget them by
     _after_response: list[Callable[[], Any]] | None = None
 
     def answer(self, result: Any) -> None:
@@ -92,12 +103,6 @@ class InboundRequest(msgspec.Struct, eq=False):
         except UNENCODABLE as error:
             logger.error("the answer to %s (id %r) cannot be written as JSON: %s", self.method, self.id, error)
             line = encode_error(self.id, encoding_error(error))
-        limit = self.table.line_out_bytes
-        if len(line) > limit:
-            logger.error(
-                "the answer to %s (id %r) is %d bytes, over the limit of %d", self.method, self.id, len(line), limit
-            )
-            line = encode_error(self.id, line_too_long(self.method, len(line), limit))
         self._finish(line)
 
     def fail(self, error: RpcError) -> None:
@@ -121,25 +126,27 @@ class InboundRequest(msgspec.Struct, eq=False):
         """Set the marker and wake what waits for it. The caller decides what else a cancel means."""
         self.is_cancelled = True
         listeners, self._cancel_listeners = self._cancel_listeners, None
-        for listener in listeners or ():
+        for listener in listeners.values() if listeners else ():
             try:
                 listener()
             except Exception:  # the reader is at work: what else it read must not be lost with one listener
                 logger.exception("a cancellation listener of %s (id %r) failed", self.method, self.id)
 
-    def on_cancel(self, listener: Callable[[], object]) -> None:
-        """Call `listener` when the peer cancels; at once if it has."""
+    def on_cancel(self, listener: Callable[[], object], key: object) -> None:
+        """Call `listener` when the peer cancels; at once if it has. `key` is what to forget it by."""
         if self.is_cancelled:
             listener()
+        elif self.state is ANSWERED:
+            return  # a cancel that comes now finds nothing to stop
         elif self._cancel_listeners is None:
-            self._cancel_listeners = [listener]
+            self._cancel_listeners = {key: listener}
         else:
-            self._cancel_listeners.append(listener)
+            self._cancel_listeners[key] = listener
 
-    def forget_listener(self, listener: Callable[[], object]) -> None:
+    def forget_listener(self, key: object) -> None:
         """Undo `on_cancel`."""
-        if self._cancel_listeners and listener in self._cancel_listeners:
-            self._cancel_listeners.remove(listener)
+        if self._cancel_listeners:
+            self._cancel_listeners.pop(key, None)
 
     def after_response(self, callback: Callable[[], Any]) -> None:
         """Call `callback` once the answer is queued; at once if it is; never when there will be none."""
@@ -188,11 +195,22 @@ class InboundRequest(msgspec.Struct, eq=False):
         self.fail(RpcError.internal_error(f"request handler dropped its responder for `{self.method}`"))
 
     def _finish(self, line: bytes | None) -> None:
+        """Every answer passes here."""
+        if line is not None and len(line) > self.table.line_out_bytes:
+            line = self._too_long(len(line))
         self.state = ANSWERED
+        self.params = NO_PARAMS  # a handle may be kept long after its answer; it must not keep the input
+        if self._cancel_listeners is not None:
+            self._cancel_listeners = None
         self._is_written = self.table.finished(self, line)
         hooks, self._after_response = self._after_response, None
         if hooks:
             self._run_hooks(hooks)
+
+    def _too_long(self, size: int) -> bytes:
+        limit = self.table.line_out_bytes
+        logger.error("the answer to %s (id %r) is %d bytes, over the limit of %d", self.method, self.id, size, limit)
+        return encode_error(self.id, line_too_long(self.method[:_SHOWN], size, limit))
 
     def _run_hooks(self, hooks: list[Callable[[], Any]]) -> None:
         if not self._is_written:
@@ -211,9 +229,10 @@ class InboundRequest(msgspec.Struct, eq=False):
 class BatchReply:
     """The answers of one batch: one array, written when every slot is filled and every member dispatched (BA-09)."""
 
-    __slots__ = ("_dispatched", "_open", "_put", "_slots", "_when_written", "_written")
+    __slots__ = ("_dispatched", "_open", "_put", "_slots", "_when_written", "_written", "limit")
 
-    def __init__(self, put: Callable[[bytes], None]) -> None:
+    def __init__(self, put: Callable[[bytes], None], limit: int = DEFAULT_LIMITS.line_out_bytes) -> None:
+        self.limit = limit  # bytes of the array
         self._put = put
         self._slots: list[bytes | None] = []
         self._open = 0
@@ -250,10 +269,25 @@ class BatchReply:
             self._written = True
             lines = [line for line in self._slots if line is not None]
             if lines:
+                size = sum(map(len, lines)) + len(lines) + 1  # with brackets and commas
+                if size > self.limit:
+                    self._shorten(lines, size)
                 self._put(b"[" + b",".join(lines) + b"]")
             callbacks, self._when_written = self._when_written, []
             for callback in callbacks:
                 callback()
+
+    def _shorten(self, lines: list[bytes], size: int) -> None:
+        """Put errors in the place of the largest answers until the array is within the limit, or nothing helps."""
+        logger.error("the answers of a batch are %d bytes, over the limit of %d: the largest fail", size, self.limit)
+        error = line_too_long("the array of all answers of the batch", size, self.limit)
+        for at in sorted(range(len(lines)), key=lambda at: len(lines[at]), reverse=True):
+            if size <= self.limit:
+                return
+            shorter = encode_error(_decode_answered(lines[at]).id, error)
+            if len(shorter) < len(lines[at]):
+                size -= len(lines[at]) - len(shorter)
+                lines[at] = shorter
 
 
 class Responder(Generic[T]):
@@ -342,11 +376,11 @@ class RequestCancellation:
             if not asked.done():
                 asked.set_result(None)
 
-        self._request.on_cancel(wake)
+        self._request.on_cancel(wake, asked)
         try:
             await asked
         finally:
-            self._request.forget_listener(wake)
+            self._request.forget_listener(asked)
 
     async def run_until_cancelled(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or RpcError -32800 when the peer cancels first.
@@ -359,11 +393,8 @@ class RequestCancellation:
             raise RpcError.request_cancelled()
         task = asyncio.ensure_future(work)
         stopped: list[bool] = []
-
-        def stop() -> None:
-            stopped.append(task.cancel())
-
-        self._request.on_cancel(stop)
+        stop = partial(_stop, task, stopped)
+        self._request.on_cancel(stop, stop)
         try:
             return await task
         except asyncio.CancelledError:
@@ -373,13 +404,20 @@ class RequestCancellation:
             raise
         finally:
             self._request.forget_listener(stop)
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+            try:
+                if not task.done():
+                    task.cancel()
+                    await asyncio.wait([task])
+            finally:
+                del task, stop  # its error holds this frame: whoever catches it must not hold the task in turn (DEC-14)
 
     def on_cancel(self, listener: Callable[[], object]) -> None:
         """Call `listener()` once when the peer asks, on the loop; at once if it has. It must be quick."""
-        self._request.on_cancel(listener)
+        self._request.on_cancel(listener, object())
 
     def __repr__(self) -> str:
         return f"<RequestCancellation of {self._request.method} id={self._request.id!r} cancelled={self.is_cancelled}>"
+
+
+def _stop(task: asyncio.Future[Any], stopped: list[bool]) -> None:
+    stopped.append(task.cancel())

@@ -36,6 +36,7 @@ def run(endpoint: Endpoint, *, limits: Limits | None = None, exit_with_parent: b
     uvloop is used when it can be imported. `print` and the output of children go to stderr meanwhile. A reader that
     has gone ends it quietly (DEC-26). `exit_with_parent=True` also ends it when the process that started it dies.
     """
+    _require_no_running_loop()
     open_closed_descriptors()
     loop = _new_event_loop()
     try:
@@ -48,6 +49,14 @@ def run(endpoint: Endpoint, *, limits: Limits | None = None, exit_with_parent: b
         finally:
             asyncio.set_event_loop(None)
             loop.close()
+
+
+def _require_no_running_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("acprt.run() makes its own event loop: in a running one, await endpoint.serve(acprt.stdio())")
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
@@ -109,7 +118,12 @@ def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> Calla
         else:
             if os.getppid() != parent:
                 stop.set()
-            loop.add_reader(descriptor, stop.set)
+
+            def ended() -> None:
+                loop.remove_reader(descriptor)  # it stays readable: the loop would spin until the agent has closed
+                stop.set()
+
+            loop.add_reader(descriptor, ended)
 
             def forget() -> None:
                 loop.remove_reader(descriptor)

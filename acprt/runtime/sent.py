@@ -17,6 +17,7 @@ from acprt.errors import INCOMING_TRANSPORT_CLOSED, AlreadyConsumed, DispatchLoo
 from acprt.runtime.calls import Callback, OutgoingCall
 from acprt.runtime.responder import RequestCancellation, Responder
 from acprt.runtime.results import Err, Ok, Result
+from acprt.wire.frames import ResponseFrame
 
 if TYPE_CHECKING:
     from acprt.runtime.connection import Connection
@@ -89,14 +90,15 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
     ) -> None:
         """As `on_receiving_result`, for success only: an error answers `responder` and `callback` is not called."""
         self._consume("on_receiving_ok_result")
-        self._call.errors_to = lambda error: responder.respond_with_error(_neutral(error))
+        call, method = self._call, self._call.method
+        call.errors_to = lambda error: responder.respond_with_error(_neutral(error, method))
 
         async def on_ok(result: Result[R]) -> None:
             match result:
                 case Ok(value):
                     await callback(value, responder)
                 case Err(error):
-                    responder.respond_with_error(_neutral(error))
+                    responder.respond_with_error(_upstream(error, call))
 
         self._on_result(on_ok)
 
@@ -106,15 +108,16 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         That the connection behind this hop closed is told upstream in neutral words: its own did not (PY-63).
         """
         self._consume("forward_response_to")
-        self._call.errors_to = lambda error: responder.respond_with_error(_neutral(error))
-        self._call.watch(responder.cancellation)
+        call, method = self._call, self._call.method
+        call.errors_to = lambda error: responder.respond_with_error(_neutral(error, method))
+        call.watch(responder.cancellation._request)
 
         async def forward(result: Result[R]) -> None:
             match result:
                 case Ok(value):
                     responder.respond(value)
                 case Err(error):
-                    responder.respond_with_error(_neutral(error))
+                    responder.respond_with_error(_upstream(error, call))
 
         self._on_result(forward)
 
@@ -136,7 +139,7 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
 
     def forward_cancellation_from(self, cancellation: RequestCancellation) -> None:
         """Cancel this request when that one is cancelled, from the moment its answer is waited for (SR-20)."""
-        self._call.watch(cancellation)
+        self._call.watch(cancellation._request)
 
     def __enter__(self) -> SentRequest[R]:
         return self
@@ -254,12 +257,17 @@ def _map_result(result: Result[Any], transform: Callable[[Any], Any]) -> Result[
         return Err(error)
 
 
-def _neutral(error: RpcError) -> RpcError:
-    """An error fit for another connection: how this hop ended is no statement about that one, and what is known of its
-    end (a local error, a child's stderr) is not for its peer (SR-11).
+def _upstream(error: RpcError, call: OutgoingCall) -> RpcError:
+    """The error of `call` as the next hop is told it: what the peer said goes on as it is, whatever it says."""
+    return error if type(call.outcome) is ResponseFrame else _neutral(error, call.method)
+
+
+def _neutral(error: RpcError, method: str) -> RpcError:
+    """An error of this side, fit for another connection: how this hop ended is no statement about that one, and what is
+    known of its end (a local error, a child's stderr) is not for its peer (SR-11).
     """
     reason = error.data.get("reason") if isinstance(error.data, dict) else None
     neutral = _DOWNSTREAM.get(reason) if isinstance(reason, str) else None
     if neutral is None:
         return error
-    return RpcError.internal_error({"reason": neutral, "method": error.data["method"]})
+    return RpcError.internal_error({"reason": neutral, "method": method})

@@ -32,7 +32,7 @@ class MemoryTransport:
         self._delivery_due = False
         self._writer_paused = False  # this end's writer was told to wait
         self._write_closed = False
-        self._lost = False  # this end was told that its writing fails; it is told nothing more
+        self._lost = False  # this end was told that it failed; it is told nothing more
         self._closed = False
         self._drain_waiters: list[asyncio.Future[None]] = []
 
@@ -125,6 +125,13 @@ class MemoryTransport:
         sink, splitter, other = self._sink, self._splitter, self._other
         if sink is None or splitter is None or other is None or self._lost:
             return
+        try:
+            self._hand_on(sink, splitter, other)
+        except Exception as error:  # the receiver failed: it is told, else what is unread would wait for ever
+            self._lost = True
+            sink.connection_lost(error)
+
+    def _hand_on(self, sink: Sink, splitter: LineSplitter, other: MemoryTransport) -> None:
         while self._unread and not self._reading_paused:
             data = self._unread.popleft()
             self._unread_bytes -= len(data)

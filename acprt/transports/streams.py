@@ -42,7 +42,6 @@ class StreamsTransport:
         self._reading_allowed = asyncio.Event()
         self._reading_allowed.set()
         self._reading: asyncio.Task[None] | None = None
-        self._looking = False  # whether the peer has not taken everything is found out just now, or known
         self._draining: asyncio.Task[None] | None = None  # waits until it has
         self._write_closed = False
         self._cut_off = False  # closed with bytes that the peer has not taken
@@ -58,13 +57,15 @@ class StreamsTransport:
         self._reading = self._loop.create_task(self._read())
 
     def write(self, data: bytes) -> None:
-        """Take `data`, whole. What does not fit now stays in the stream's buffer and is announced to the sink."""
+        """Take `data`, whole. What does not fit now stays in the stream's buffer and is announced to the sink, here and
+        now: with buffer limits of 0 either loop has tried to send it by the time `write` returns.
+        """
         if self._over or self._write_closed:
             return
         self._writer.write(data)
-        if not self._looking:
-            self._looking = True  # only in the next tick: uvloop's streams write at the end of this one
-            self._loop.call_soon(self._look)
+        if self._draining is None and self._writer.transport.get_write_buffer_size():
+            self._draining = self._loop.create_task(self._wait_until_written())
+            self._sink.pause_writing()
 
     async def drain(self) -> None:
         """Wait until what was accepted so far has left the process. Raises OSError when it cannot any more."""
@@ -103,12 +104,14 @@ class StreamsTransport:
         return None
 
     async def _read(self) -> None:
+        try:
+            await self._deliver()
+        except Exception as error:  # whatever the stream was lost with, or the receiver raised: never a silent end
+            self._lost(error)
+
+    async def _deliver(self) -> None:
         while True:
-            try:
-                data = await self._reader.read(_READ_BYTES)
-            except Exception as error:  # whatever the stream's transport was lost with
-                self._lost(error)
-                return
+            data = await self._reader.read(_READ_BYTES)
             await self._reading_allowed.wait()
             lines = self._splitter.feed(data) if data else self._splitter.finish()
             if lines and not self._over:
@@ -118,19 +121,12 @@ class StreamsTransport:
         if not self._over:
             self._sink.eof_received()
 
-    def _look(self) -> None:
-        if self._over or not self._writer.transport.get_write_buffer_size():
-            self._looking = False
-        else:
-            self._draining = self._loop.create_task(self._wait_until_written())
-            self._sink.pause_writing()
-
     async def _wait_until_written(self) -> None:
         try:
             await self._writer.drain()
         except Exception as error:  # as above
             self._lost(error)
-        self._looking = False
+        self._draining = None
         if not self._over:
             self._sink.resume_writing()
 

@@ -33,7 +33,7 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_cancelled_turn_ends_and_the_next_one_works(self, run, node_package) -> None:
-        """Issue point 8c: `session/cancel`."""
+        """By `session/cancel`."""
 
         async def main() -> None:
             async with session_with(node_agent(node_package)) as (turns, _):
@@ -71,7 +71,7 @@ class TestClientOfThePackage:
     """It spawns an acprt agent."""
 
     def test_it_drives_our_echo_agent_through_a_turn_and_a_cancel(self, node_package) -> None:
-        """Issue point 8c; besides, it cancels a request by `$/cancel_request`, which ends our handler."""
+        """A whole turn; besides, it cancels a request by `$/cancel_request`, which ends our handler."""
         environment = {**os.environ, "ACPRT_NODE_PEERS": str(node_package)}
         seen = check_client(["node", str(PEERS / "node_client.mjs")], env=environment)
         assert seen == {"aborted": acprt.ErrorCode.REQUEST_CANCELLED}

@@ -19,7 +19,7 @@ class TestAgentOfThePackage:
     """acprt spawns it."""
 
     def test_its_own_echo_agent_answers_a_turn(self, run, python_package, python_examples) -> None:
-        """Issue point 8a: the example that the package ships, as it is."""
+        """The example that the package ships, as it is."""
 
         async def main() -> None:
             agent = acprt.AgentProcess(python_package, python_examples / "echo_agent.py")
@@ -29,7 +29,7 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_updates_arrive_in_order_and_before_the_answer(self, run, python_package) -> None:
-        """Issue point 8a."""
+        """With untyped messages, from `initialize` to the last update."""
 
         async def main() -> None:
             words = [f"word-{n}" for n in range(200)]
@@ -39,7 +39,7 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_cancelled_turn_ends_and_the_next_one_works(self, run, python_package) -> None:
-        """Issue point 8a: `session/cancel`."""
+        """By `session/cancel`."""
 
         async def main() -> None:
             async with session_with(acprt.AgentProcess(python_package, PEERS / "python_agent.py")) as (turns, _):
@@ -63,11 +63,11 @@ class TestClientOfThePackage:
     """It spawns an acprt agent."""
 
     def test_it_drives_our_echo_agent_through_a_turn_and_a_cancel(self, python_package) -> None:
-        """Issue point 8b."""
+        """The other way round: its client, our agent."""
         assert check_client([python_package, str(PEERS / "python_client.py")]) == {}
 
     def test_its_own_example_client_is_answered(self, python_package, python_examples) -> None:
-        """Issue point 8b: the example that the package ships, as it is. It prints each update on a line."""
+        """The example that the package ships, as it is. It prints each update on a line."""
         done = subprocess.run(
             [python_package, python_examples / "client.py", *ECHO_AGENT],
             input="one two\n",

@@ -61,7 +61,7 @@ def running_in_group(group: int) -> list[str]:
 
 
 def test_whole_turn(run, description) -> None:
-    """Issue point 8: text arrives, the turn ends, and nothing of the agent is left afterwards."""
+    """Text arrives, the turn ends, and nothing of the agent is left afterwards."""
     agent = Installed(description)
 
     async def main() -> None:
@@ -91,7 +91,7 @@ def test_cancelled_turn_and_the_next_one(run, description) -> None:
 
 
 def test_example_drives_it(description) -> None:
-    """Issue point 8: `examples/raw_prompt.py "CMD" "text"` works with any command."""
+    """`examples/raw_prompt.py "CMD" "text"` works with any command."""
     agent = Installed(description)
     done = subprocess.run(
         [

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 import acprt
 from acprt.limits import Limits
+from acprt.transports.base import Transport
 from tests.rawpeer import raw_client_of, raw_server_for
 from tests.runtime.golden import brief, endpoint, ok
 from tests.runtime.scripted import ScriptedTransport
@@ -56,6 +61,69 @@ class TestDrain:
             async with raw_client_of(served) as peer:
                 peer.request(1, "drain")
                 assert brief(await peer.receive()) == ok(1, "refused")
+
+        run(main())
+
+
+@asynccontextmanager
+async def unread(kind: str) -> AsyncIterator[Transport]:
+    """A transport to a real peer that never reads: a child's stdin, or a TCP connection."""
+    if kind == "child":
+        yield acprt.AgentProcess(sys.executable, "-c", "import time; time.sleep(60)")
+        return
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        transport = acprt.streams(*await asyncio.open_connection(*server.getsockname()))
+        peer, _ = server.accept()
+        with peer:
+            yield transport
+
+
+@pytest.mark.parametrize("kind", ["child", "tcp"])
+class TestPeerThatNeverReads:
+    """The same over real pipes and sockets, which take some of it."""
+
+    def test_draining_waits(self, run, kind):
+        """M-05: also for a producer that waits nowhere else; memory stays below twice the mark."""
+
+        async def main():
+            limits = Limits(outbox_high_bytes=MIB, exit_grace_seconds=0.1, term_grace_seconds=0.1, drain_seconds=0.1)
+            async with unread(kind) as transport:
+                cx = await acprt.Endpoint("a", limits=limits).open(transport)
+                stuck, sent = asyncio.get_running_loop().create_future(), 0
+
+                async def produce() -> None:
+                    nonlocal sent
+                    while sent < 100 * MIB:
+                        cx.send_notification("tell", ["x" * 100_000])
+                        sent += 100_000
+                        if cx.status().outbox.bytes > MIB and not stuck.done():
+                            stuck.set_result(None)
+                        await cx.drain()
+
+                producing = asyncio.create_task(produce())
+                await asyncio.wait_for(stuck, 10)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+                assert not producing.done()
+                assert sent < 30 * MIB, "the rest waits for the peer"
+                producing.cancel()
+                await asyncio.wait([producing])
+                await cx.aclose()
+
+        run(main())
+
+    def test_producer_that_never_yields_meets_the_ceiling(self, run, kind):
+        """M-05: the transport tells from inside `write` that it holds bytes, so the ceiling is the ceiling."""
+
+        async def main():
+            limits = Limits(outbox_max_bytes=MIB, exit_grace_seconds=0.1, term_grace_seconds=0.1, drain_seconds=0.1)
+            async with unread(kind) as transport:
+                cx = await acprt.Endpoint("a", limits=limits).open(transport)
+                with pytest.raises(acprt.RpcError) as caught:
+                    for _ in range(1000):
+                        cx.send_notification("tell", ["x" * 100_000])
+                assert "outbox_max_bytes" in str(caught.value)
+                await cx.aclose()
 
         run(main())
 

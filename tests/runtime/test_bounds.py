@@ -62,6 +62,26 @@ class TestBounds:
 
         run(main())
 
+    def test_members_of_a_batch_count_each_and_broken_ones_are_not_kept(self, run):
+        """M-05, BA-03: a line of thousands is no single frame, and what is answered already is only counted."""
+
+        async def main():
+            served, release, _heard = self.holding(Limits(inbox_frames=100))
+            async with scripted(served) as (cx, transport):
+                transport.deliver(notification("n", [0]))
+                await until_idle()
+                transport.deliver([1] * 200)
+                assert cx.status().inbox.count == 201
+                assert transport.calls == ["pause_reading"]
+                assert cx.status().counters.bad_lines == 200
+                release.set()
+                await until_idle()
+                assert transport.calls == ["pause_reading", "resume_reading"]
+                assert cx.status().inbox.count == 0
+                assert [line["error"]["code"] for line in transport.written[0]] == [-32600] * 200
+
+        run(main())
+
     @pytest.mark.parametrize("limits", [Limits(inbox_frames=10), Limits(inbox_bytes=1_000)], ids=["frames", "bytes"])
     def test_past_the_limit_reading_pauses_and_nothing_is_lost(self, run, limits):
         """M-05: it resumes when half of it is done, and order is kept."""

@@ -126,7 +126,7 @@ class TestLocalEnd:
 
     @pytest.mark.parametrize("end", ["closed", "failed"])
     def test_waiters_carry_status_and_stderr(self, run, end):
-        """"waiters failed by a local close get this too, after the child is reaped"."""
+        """Also those that a close on this side fails, after the child is reaped."""
         script = LAST_WORDS + 'print(\'{"jsonrpc":"2.0","method":"up"}\', flush=True); sys.stdin.read(); sys.exit(5)'
         endpoint = acprt.Endpoint("near")
         up = asyncio.Event()

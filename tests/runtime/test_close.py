@@ -11,6 +11,7 @@ import pytest
 import acprt
 from tests.rawpeer import raw_server_for
 from tests.runtime.scripted import (
+    SHUTTING_DOWN,
     ScriptedTransport,
     cancel,
     notification,
@@ -145,7 +146,7 @@ class TestClose:
         assert "was not written within 0.05 s" in caplog.text
 
     def test_nothing_is_waited_for_when_the_cause_is_that_nobody_reads(self, run):
-        """Issue point 5: past the ceiling of the outbox a further wait would bring nothing."""
+        """PY-40: past the ceiling of the outbox a further wait would bring nothing."""
         limits = acprt.Limits(outbox_max_bytes=1000, drain_seconds=3600)
 
         async def main():
@@ -495,3 +496,33 @@ class TestLoopEnd:
             assert transport.closed
 
         run(main())
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "future"])
+def test_work_behind_an_answer_given_by_the_end_is_not_begun(run, kind):
+    """DEC-25: whatever `after_response` returns to await, the closing goes on and leaves nothing behind."""
+
+    async def main():
+        endpoint = acprt.Endpoint("x")
+        begun: list[str] = []
+        future = asyncio.get_running_loop().create_future()
+
+        async def work() -> None:
+            begun.append("work")
+
+        @endpoint.on_receive_request("keep")
+        async def keep(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
+            kept.append(responder)
+            cx.after_response(work if kind == "coroutine" else lambda: future)
+
+        kept: list[Any] = []
+        transport = ScriptedTransport()
+        cx = await endpoint.open(transport)
+        transport.deliver(request(1, "keep"))
+        await until_idle()
+        await cx.aclose()
+        assert [line["error"] for line in transport.written] == [SHUTTING_DOWN]
+        assert begun == []
+        assert future.cancelled() is (kind == "future")
+
+    run(main())

@@ -253,3 +253,52 @@ class TestCloseCallbacks:
                 assert cx.ends.cause is lost
 
         run(main())
+
+    def test_full_outbox_does_not_wait_for_them(self, run):
+        """M-05, EO-12: the callback itself may be what fills it, and would never end by itself."""
+
+        async def main():
+            endpoint = acprt.Endpoint("x", limits=acprt.Limits(outbox_max_bytes=100_000))
+            refused: list[acprt.RpcError] = []
+
+            @endpoint.on_close
+            async def flood(cx: acprt.Connection) -> None:
+                while True:
+                    try:
+                        cx.send_notification("tell", ["x" * 10_000])
+                    except acprt.RpcError as error:
+                        refused.append(error)
+                        await asyncio.Event().wait()
+
+            transport = ScriptedTransport()
+            with pytest.raises(acprt.RpcError) as caught:
+                async with endpoint.connect(transport) as cx:
+                    transport.stall()
+                    transport.end()
+                    await asyncio.Event().wait()
+            assert caught.value.data["reason"] == "outbox_full"
+            assert refused[0].data["reason"] == "connection_failed"
+            assert cx.ends.cause is caught.value
+
+        run(main())
+
+    def test_failure_meanwhile_is_the_cause_when_they_are_given_up(self, run):
+        """EO-12: it waited for them and must not get lost with them."""
+
+        async def main():
+            endpoint = acprt.Endpoint("x", limits=acprt.Limits(drain_seconds=0.01))
+            entered = asyncio.Event()
+
+            @endpoint.on_close
+            async def forever(_cx: acprt.Connection) -> None:
+                entered.set()
+                await asyncio.Event().wait()
+
+            async with scripted(endpoint) as (cx, transport):
+                transport.end()
+                await entered.wait()
+                transport.lose(OSError("the disk is gone"))
+                await cx.aclose()
+                assert isinstance(cx.ends.cause, OSError)
+
+        run(main())

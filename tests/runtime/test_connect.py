@@ -10,9 +10,10 @@ import pytest
 
 import acprt
 from acprt.limits import Limits
+from acprt.runtime.responder import current_request
 from acprt.transports.base import Sink
 from tests.rawpeer import raw_server_for
-from tests.runtime.scripted import ScriptedTransport, notification, request, result, until_idle
+from tests.runtime.scripted import ScriptedTransport, notification, request, result, scripted, until_idle
 
 
 async def fail_with(error: Exception) -> None:
@@ -668,3 +669,51 @@ class TestOpen:
                 await until_idle()
 
         run(main())
+
+
+class TestOpenedInsideAHandler:
+    """A connection opened while a request of another one's peer is served."""
+
+    def test_it_does_not_serve_that_request(self, run):
+        """DEC-13: neither its ordered handlers nor its requests belong to the request in whose handler it began."""
+
+        async def main():
+            served = acprt.Endpoint("served")
+            outer: list[Any] = []
+            seen: list[Any] = []
+            inner = acprt.Endpoint("inner")
+
+            @inner.on_receive_notification("n")
+            async def n(_params: Any) -> None:
+                seen.append(current_request.get())
+
+            @inner.method("m")
+            async def m(_params: Any) -> None:
+                request_served = current_request.get()
+                assert request_served is not None
+                seen.append(request_served.method)
+
+            @served.method("open")
+            async def open_another(_params: Any) -> None:
+                outer.append(current_request.get())
+                async with scripted(inner) as (cx, transport):
+                    transport.deliver(notification("n"), request(1, "m"))
+                    await until_idle()
+                    sent = cx.send_request("ask")
+                    outer.append(sent._call.owner)
+                    sent.detach()
+
+            async with scripted(served) as (_cx, transport):
+                transport.deliver(request(1, "open"))
+                await until_idle()
+                await asyncio.wait_for(_answered(transport), 5)
+            assert outer[0].method == "open"
+            assert outer[1] is None
+            assert seen == [None, "m"]
+
+        run(main())
+
+
+async def _answered(transport: ScriptedTransport) -> None:
+    while not transport.written:
+        await asyncio.sleep(0)

@@ -519,6 +519,56 @@ class TestAdmission:
         run(main())
         assert "dropped too many" in caplog.text
 
+    def test_first_request_inside_a_batch_ends_the_waiting(self, run):
+        """Reference hook `pre_era_buffer`: an array is no other door; what waited goes in front of its request."""
+
+        class Buffering(acprt.Dialect):
+            opening_buffer = 3
+
+        endpoint = acprt.Endpoint("x")
+        seen: list[str] = []
+
+        @endpoint.on_receive_dispatch
+        async def see(dispatch: acprt.Dispatch[Any]) -> None:
+            seen.append(dispatch.method)
+            if dispatch.responder is not None:
+                dispatch.responder.respond("ok")
+
+        async def main():
+            async with speaking(Buffering(), endpoint) as (_cx, transport):
+                transport.deliver(notification("a"), [notification("b"), request(1, "first"), notification("c")])
+                transport.deliver(notification("d"))
+                await until_idle()
+                assert seen == ["a", "b", "first", "c", "d"]
+                assert transport.written == [[result(1, "ok")]]
+
+        run(main())
+
+    @pytest.mark.parametrize("hook", ["admit", "key", "parse_cancel"])
+    def test_error_of_a_hook_ends_the_connection(self, run, hook):
+        """TF-01: a defect of a dialect is never a connection that is open and hears nothing."""
+
+        class Broken(acprt.Dialect):
+            def admit(self, frame: RequestFrame | NotificationFrame) -> acprt.RpcError | None:
+                return None
+
+            def key(self, id: Any) -> Hashable:
+                return super().key(id)
+
+        def fail(self: Any, *_args: Any) -> Any:
+            raise ZeroDivisionError("in the dialect")
+
+        setattr(Broken, hook, fail)
+
+        async def main():
+            with pytest.raises(ZeroDivisionError, match="in the dialect"):
+                async with speaking(Broken()) as (_cx, transport):
+                    transport.deliver(cancel(1) if hook == "parse_cancel" else request(1, "nobody"))
+                    await asyncio.Event().wait()
+            assert transport.closed
+
+        run(main())
+
     def test_refused_member_of_a_batch_has_its_slot(self, run):
         """BA-02, BA-03."""
 

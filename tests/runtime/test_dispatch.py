@@ -193,7 +193,7 @@ class TestUnknownResponses:
                 peer.send(answer(1))
                 await peer.settled()
                 assert ("response", "work") in seen
-                assert cx.status().counters.late_responses == 1
+                assert cx.status().counters.late_responses == (1 if way == "drop" else 0)
                 assert cx.status().counters.unmatched_responses == 0
 
         run(main())

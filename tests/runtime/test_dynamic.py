@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from typing import Any
 
 import pytest
@@ -27,6 +28,34 @@ def logging_notes(log: list[str], prefix: str = "", *, declines: bool = False) -
 
 class TestGuard:
     """What keeps a dynamic handler registered."""
+
+    def test_dropped_on_another_thread_it_ends_on_the_loop(self, run):
+        """PY-03: a collector may run anywhere, while the loop walks the handlers."""
+
+        async def main():
+            log: list[str] = []
+            async with raw_server_for(acprt.Endpoint()) as (cx, peer):
+                guards = [cx.add_dynamic_handler(logging_notes(log))]
+                await peer.settled()
+                removed_on: list[int] = []
+                remove = guards[0]._remove
+                assert remove is not None
+
+                def watched() -> None:
+                    removed_on.append(threading.get_ident())
+                    remove()
+
+                guards[0]._remove = watched
+                dropping = threading.Thread(target=guards.clear)
+                dropping.start()
+                dropping.join()
+                assert removed_on == []
+                peer.send(note("1"))
+                await peer.settled()
+                assert removed_on == [threading.get_ident()]
+                assert log == []
+
+        run(main())
 
     @pytest.mark.parametrize("how", ["close", "with", "drop"])
     def test_it_ends_with_its_guard(self, run, how):

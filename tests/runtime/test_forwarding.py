@@ -206,6 +206,34 @@ class TestForwardResponse:
         run(main())
 
 
+class TestErrorsOfThePeer:
+    """What the peer downstream says is passed on, whatever it says."""
+
+    @pytest.mark.parametrize("data", [{"reason": "connection_closed"}, {"reason": "connection_failed", "method": "x"}])
+    @pytest.mark.parametrize("way", ["forward_response_to", "on_receiving_ok_result"])
+    def test_error_that_names_an_end_is_passed_on(self, run, way, data):
+        """SR-10: only an end that this side found itself is put into neutral words."""
+
+        async def ignore(_value: Any, _responder: acprt.Responder[Any]) -> None: ...
+
+        def forward(cx: acprt.Connection, params: Any, responder: acprt.Responder[Any]) -> None:
+            sent = cx.send_request("work", params)
+            if way == "forward_response_to":
+                sent.forward_response_to(responder)
+            else:
+                sent.on_receiving_ok_result(responder, ignore)
+
+        async def main():
+            async with bridge(forward) as (up, down_cx, down):
+                up.request(7, "work")
+                await down.receive()
+                down.send({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no", "data": data}})
+                assert (await up.receive())["error"] == {"code": 1, "message": "no", "data": data}
+                assert not down_cx.is_ending
+
+        run(main())
+
+
 class TestForwardCancellation:
     """`forward_cancellation_from(marker)` and its absence."""
 

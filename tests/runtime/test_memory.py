@@ -87,7 +87,7 @@ acprt.run(agent)
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_stalled_handler_costs_bounded_memory_and_loses_nothing(loop):
-    """Issue point 5: 200,000 one-KiB notifications (200 MB) from a real child against a handler that stalls: resident
+    """200,000 one-KiB notifications (200 MB) from a real child against a handler that stalls: resident
     growth under 64 MiB, all delivered in order afterwards; the producer waits in `drain()` meanwhile.
     """
     done = subprocess.run(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import acprt
+from acprt.limits import Limits
 from tests.rawpeer import raw_client_of, raw_server_for, turns
 
 BOUND = 10.0  # seconds a thread of a test waits at most, should the test fail
@@ -248,6 +249,66 @@ class TestBusy:
                 peer.notify("hold")
                 await started.wait()
                 assert (await peer.receive())["result"] == "done"
+                release.set()
+
+        run(main())
+
+
+class TestShortage:
+    """No thread to be had."""
+
+    def test_request_is_answered_when_no_thread_can_be_started(self, run, monkeypatch):
+        """DEC-15: -32603 at once, and the next request gets its thread."""
+
+        async def main():
+            endpoint = acprt.Endpoint(limits=Limits(sync_threads=1))
+
+            @endpoint.method("work")
+            def work(params: Any) -> str:
+                return "done"
+
+            def refuse(_thread: threading.Thread) -> None:
+                raise RuntimeError("can't start new thread")
+
+            async with raw_client_of(endpoint) as peer:
+                with monkeypatch.context() as patch:
+                    patch.setattr(threading.Thread, "start", refuse)
+                    peer.request(1, "work")
+                    assert (await peer.receive())["error"] == INTERNAL
+                peer.request(2, "work")
+                assert (await peer.receive())["result"] == "done"
+
+        run(main())
+
+    def test_threads_lost_to_abandoned_calls_are_reported_once(self, run, caplog):
+        """DEC-15: cancelled functions that do not return keep their threads; the first call that waits is told of."""
+
+        async def main():
+            endpoint = acprt.Endpoint(limits=Limits(sync_threads=2))
+            release = threading.Event()
+            entered: asyncio.Queue[None] = asyncio.Queue()
+            loop = asyncio.get_running_loop()
+
+            @endpoint.method("work")
+            def work(params: Any) -> None:
+                loop.call_soon_threadsafe(entered.put_nowait, None)
+                assert release.wait(BOUND)
+
+            async with raw_client_of(endpoint) as peer:
+                for id in (1, 2):
+                    peer.request(id, "work")
+                    await entered.get()
+                for id in (1, 2):
+                    peer.cancel(id)
+                    assert (await peer.receive())["error"] == CANCELLED
+                    await turns()
+                assert "handler threads are busy" not in caplog.text
+                for id in (3, 4):
+                    peer.request(id, "work")
+                    await peer.settled()
+                    peer.cancel(id)
+                    assert (await peer.receive())["error"] == CANCELLED
+                assert caplog.text.count("all 2 handler threads are busy") == 1
                 release.set()
 
         run(main())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ import acprt
 from acprt.limits import Limits
 from acprt.runtime.outbox import Outbox
 from acprt.wire.frames import encode_notification, encode_request, encode_response
-from tests.runtime.scripted import ScriptedTransport
+from tests.runtime.scripted import ScriptedTransport, request, until_idle
 
 
 class Withdrawing(acprt.Dialect):
@@ -179,6 +181,80 @@ class TestOrder:
             await asyncio.sleep(0)
             assert b"".join(transport.chunks) == b"first\n" + b"".join(frame + b"\n" for frame in others)
             assert (box.count, box.size) == (0, 0)
+
+        run(main())
+
+
+class InterruptedTransport(ScriptedTransport):
+    """A collection strikes inside `write`: what `interrupt` does comes before the bytes are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interrupts: list[Callable[[], object]] = []
+
+    def write(self, data: bytes) -> None:
+        if self.interrupts:
+            self.interrupts.pop()()
+        super().write(data)
+
+
+class TestFinalizers:
+    """A finalizer sends from wherever the collector strikes, which may be the midst of a write."""
+
+    @pytest.mark.parametrize("size", [10, 100_000])
+    @pytest.mark.parametrize("what", ["responder", "request"])
+    def test_line_is_not_torn_by_what_a_finalizer_sends(self, run, monkeypatch, what, size):
+        """PY-03: the answer or the cancel of the dropped handle comes behind the frame on its way."""
+        monkeypatch.setattr("acprt.runtime.outbox._LONE_SECONDS", -1.0)  # each frame would be written at once
+
+        async def main():
+            endpoint = acprt.Endpoint()
+            kept: list[Any] = []
+
+            @endpoint.on_receive_request("ask")
+            async def ask(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
+                kept.append(responder)
+
+            transport = InterruptedTransport()
+            cx = await endpoint.open(transport)
+            if what == "responder":
+                transport.deliver(request(1, "ask"))
+                await until_idle()
+            else:
+                kept.append(cx.send_request("ask"))
+                await until_idle()
+            before = len(transport.written)
+            transport.interrupts.append(kept.clear)
+            for n in range(3):
+                cx.send_notification("note", ["x" * size, n])
+            await until_idle()
+            lines = transport.written[before:]
+            assert not kept
+            assert [line["params"][1] for line in lines if line.get("method") == "note"] == [0, 1, 2]
+            assert lines[0].get("method") == "note"
+            assert len(lines) == 4
+            await cx.aclose()
+
+        run(main())
+
+    def test_waiting_frame_is_not_torn_either(self, run, monkeypatch):
+        """PY-03: so it is with a frame that leaves when the peer reads again."""
+        monkeypatch.setattr("acprt.runtime.outbox._LONE_SECONDS", -1.0)
+
+        async def main():
+            transport = InterruptedTransport()
+            cx = await acprt.Endpoint().open(transport)
+            kept = [cx.send_request("ask")]
+            await until_idle()
+            before = len(transport.written)
+            transport.stall()
+            cx.send_notification("note", ["x" * 100_000])
+            transport.interrupts.append(kept.clear)
+            transport.flow()
+            await until_idle()
+            lines = transport.written[before:]
+            assert [line["method"] for line in lines] == ["note", "$/cancel_request"]
+            await cx.aclose()
 
         run(main())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 import acprt
@@ -166,6 +167,56 @@ class TestSending:
             assert (first["id"], first["error"]["code"]) == (7, -32603)
             assert first["error"]["data"]["option"] == "Limits.line_out_bytes"
             assert brief(second) == ok(8, ["short"])
+
+        run(main())
+
+
+class TestAnswersPastTheLimit:
+    """`Limits.line_out_bytes` holds for whatever answers, a batch included."""
+
+    @pytest.mark.parametrize("way", ["error", "unknown method"])
+    def test_an_error_past_the_limit_becomes_a_short_one(self, run, way):
+        """FR-05, OU-13: an error is a line like any other."""
+
+        async def main():
+            served = endpoint(Limits(line_out_bytes=1_000))
+
+            @served.method("fail")
+            async def fail(params: Any) -> None:
+                raise acprt.RpcError(5, "no", "x" * 2_000)
+
+            async with raw_client_of(served) as peer:
+                peer.request(7, "fail" if way == "error" else "no" * 1_000)
+                line = await peer.receive_raw()
+                assert b"Limits.line_out_bytes" in line
+                assert len(line) <= 1_000
+                assert (await peer.settled()) == []
+
+        run(main())
+
+    def test_batch_past_the_limit_loses_its_largest_answers(self, run):
+        """FR-05, BA-09: each would fit, together they do not; the array keeps its order, and the short ones arrive."""
+
+        async def main():
+            async with raw_client_of(endpoint(Limits(line_out_bytes=2_000))) as peer:
+                sizes = [10, 950, 800, 900, 20]
+                peer.send([{"jsonrpc": "2.0", "id": n, "method": "echo", "params": ["x" * n]} for n in sizes])
+                line = await peer.receive_raw()
+                assert len(line) <= 2_000
+                replies = msgspec.json.decode(line)
+                assert [reply["id"] for reply in replies] == sizes
+                assert [size for size, reply in zip(sizes, replies, strict=True) if "error" in reply] == [950, 900]
+                assert replies[1]["error"]["data"]["reason"] == "line_too_long"
+
+        run(main())
+
+    def test_batch_that_no_shortening_helps_is_still_answered(self, run):
+        """BA-09: errors of errors would not be shorter; the peer gets what there is."""
+
+        async def main():
+            async with raw_client_of(endpoint(Limits(line_out_bytes=500))) as peer:
+                peer.send([{"jsonrpc": "2.0", "id": n, "method": "none"} for n in range(20)])
+                assert [brief(reply) for reply in await peer.receive()] == [(n, -32601) for n in range(20)]
 
         run(main())
 

@@ -293,6 +293,33 @@ class TestParked:
 
         run(main())
 
+    def test_ended_ones_give_their_place_to_others_and_are_not_lost(self, run, caplog):
+        """PY-36: cancelled by the peer while it was parked, a request neither fills the park nor is warned about."""
+
+        async def main():
+            endpoint = parking(None, "request")
+            endpoint.limits = acprt.Limits(parked_messages=1)
+
+            async def take(request: Ask, responder: acprt.Responder[str]) -> None:
+                responder.respond("taken")
+
+            async with raw_server_for(endpoint) as (cx, peer):
+                peer.request(1, "ask")
+                await peer.settled()
+                peer.cancel(1)
+                await peer.receive()
+                peer.request(2, "ask")
+                assert await peer.settled() == []
+                with cx.add_dynamic_handler(take):
+                    assert (await peer.receive())["result"] == "taken"
+                peer.request(3, "ask")
+                await peer.settled()
+                peer.cancel(3)
+                await peer.receive()
+
+        run(main())
+        assert [record.message for record in caplog.records if "parked" in record.message] == []
+
 
 class TestAfterACallback:
     """Changes made by an ordered callback hold for the very next message."""

@@ -13,7 +13,7 @@ import pytest
 
 import acprt
 from tests.rawpeer import raw_client_of, raw_server_for
-from tests.runtime.scripted import error, result
+from tests.runtime.scripted import error, request, result, scripted, until_idle
 
 Requests = acprt.Responder[Any]
 
@@ -477,7 +477,7 @@ class TestAfterResponse:
         assert "after_response" in caplog.text
 
     def test_outside_a_request_it_is_an_error(self, run):
-        """House rule 9: a hook that can never run is refused."""
+        """A hook that can never run is refused."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint("x")) as (cx, _peer):
@@ -485,3 +485,60 @@ class TestAfterResponse:
                     cx.after_response(lambda: None)
 
         run(main())
+
+    def test_hook_may_return_a_future(self, run):
+        """A future is awaited like a coroutine; at the end of the connection it does not hold up the close."""
+
+        async def main():
+            endpoint = acprt.Endpoint("x")
+            loop = asyncio.get_running_loop()
+            futures = [loop.create_future(), loop.create_future()]
+
+            @endpoint.on_receive_request("ask")
+            async def ask(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
+                future = futures.pop()
+                cx.after_response(lambda: future)
+                kept.append(responder)
+
+            kept: list[acprt.Responder[Any]] = []
+            async with raw_client_of(endpoint) as peer:
+                peer.request(1, "ask")
+                peer.request(2, "ask")
+                await peer.settled()
+                kept[0].respond(None)
+                await peer.receive()
+                peer.cancel(2)
+                peer.close_write()
+                await asyncio.wait_for(peer.at_eof.wait(), 10)
+
+        run(main())
+
+
+class TestAnsweringTheRest:
+    """At the end of an endpoint."""
+
+    def test_one_failure_leaves_the_others_their_answers(self, run, caplog):
+        """DEC-25: a dialect that fails for one method costs that one request."""
+
+        class Failing(acprt.Dialect):
+            def answer_on_shutdown(self, method: str) -> acprt.RpcError | None:
+                if method == "bad":
+                    raise ValueError("no idea")
+                return super().answer_on_shutdown(method)
+
+        async def main():
+            endpoint = acprt.Endpoint("x", dialect=Failing())
+            kept: list[acprt.Responder[Any]] = []
+
+            @endpoint.on_receive_request("bad", "good")
+            async def ask(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
+                kept.append(responder)
+
+            async with scripted(endpoint) as (cx, transport):
+                transport.deliver(request(1, "bad"), request(2, "good"))
+                await until_idle()
+                await cx.aclose()
+                assert [line["id"] for line in transport.written] == [2]
+
+        run(main())
+        assert "bad (id 1) could not be answered at the end" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import signal
@@ -17,6 +18,7 @@ from typing import IO, Any, cast
 import msgspec
 import pytest
 
+from acprt.runtime.run import _watch_parent
 from tests.runtime.scripted import SHUTTING_DOWN, error, notification, request, result
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX")
@@ -477,6 +479,22 @@ class TestExitWithParent:
         with agent(run="acprt.run(agent, exit_with_parent=True)") as child:
             child.until_ready()
             assert child.end() == ([], "")
+
+    @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="polled there")
+    def test_watch_ends_when_the_parent_has(self, run, monkeypatch):
+        """PY-71: what tells it stays readable, and the loop must not spin on it while the agent drains."""
+        readable, write = os.pipe()
+        os.close(write)
+        monkeypatch.setattr(os, "pidfd_open", lambda _pid: readable)
+
+        async def main():
+            loop, stop = asyncio.get_running_loop(), asyncio.Event()
+            forget = _watch_parent(loop, stop)
+            await stop.wait()
+            assert not loop.remove_reader(readable), "it is not watched any more"
+            forget()
+
+        run(main())
 
     def test_parent_is_polled_where_the_kernel_cannot_tell(self):
         """PY-71: other systems than Linux."""

@@ -334,6 +334,21 @@ class TestAtMostOnce:
                 cx.send_request("work").detach()
                 peer.send(answer(1))
                 assert await sent_by(peer) == ["work"]
-                assert cx.status().counters.late_responses == 1
+                assert cx.status().counters.late_responses == 0
 
         run(main())
+
+    def test_detached_request_is_no_late_one(self, run, caplog):
+        """SR-17: its answer was always to be ignored; it is not counted, and nobody is warned."""
+
+        async def main():
+            async with raw_server_for(acprt.Endpoint()) as (cx, peer):
+                for id in range(1, 101):
+                    cx.send_request("work").detach()
+                    peer.send(answer(id))
+                await peer.settled()
+                counters = cx.status().counters
+                assert (counters.late_responses, counters.unmatched_responses) == (0, 0)
+
+        run(main())
+        assert "no request of ours" not in caplog.text

@@ -150,24 +150,24 @@ class TestArguments:
 
     @pytest.mark.parametrize("argv", [("agent", 1), (b"agent",), (["agent", "-x"],)])
     def test_words_of_another_type_are_refused(self, argv):
-        """House rule 9: `AgentProcess(["agent", "-x"])` is the likely mistake."""
+        """`AgentProcess(["agent", "-x"])` is the likely mistake."""
         with pytest.raises(TypeError):
             AgentProcess(*argv)
 
     @pytest.mark.parametrize("env", [{"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"A\0": None}])
     def test_impossible_variables_are_refused(self, env):
-        """House rule 9."""
+        """By name, before anything is started."""
         with pytest.raises(ValueError, match="env cannot hold"):
             AgentProcess("agent", env=env)
 
     @pytest.mark.parametrize("env", [{"A": 1}, {1: "x"}])
     def test_variables_of_another_type_are_refused(self, env):
-        """House rule 9: `env={"PORT": 8080}` is the likely mistake."""
+        """`env={"PORT": 8080}` is the likely mistake."""
         with pytest.raises(TypeError, match="env maps names to str"):
             AgentProcess("agent", env=env)
 
     def test_a_coroutine_function_cannot_take_stderr(self):
-        """House rule 9: it would never be awaited."""
+        """It would never be awaited."""
 
         async def on_stderr(line: str) -> None: ...
 

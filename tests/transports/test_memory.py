@@ -378,3 +378,25 @@ class TestEnds:
             await cx.aclose()
 
         run(main())
+
+
+def test_error_of_the_receiver_is_a_lost_connection(run) -> None:
+    """TF-01: told once, instead of leaving what is unread where it is for ever."""
+
+    class Broken(Sink):
+        def lines_received(self, lines: list[bytes | OversizedLine]) -> None:
+            raise ValueError("cannot take it")
+
+    async def main() -> None:
+        near, far = memory_pair()
+        sink = Broken()
+        near.open(sink, DEFAULT_LIMITS)
+        far.open(Sink(), DEFAULT_LIMITS)
+        far.write(b"1\n")
+        far.write(b"2\n")
+        await asyncio.wait_for(sink.when("lost").wait(), 5)
+        assert (sink.told, str(sink.error)) == (["lost"], "cannot take it")
+        await near.aclose()
+        await far.aclose()
+
+    run(main())

@@ -61,7 +61,7 @@ class TestStart:
         run(main())
 
     def test_using_it_before_it_is_opened_is_an_error_that_says_so(self, run):
-        """House rule 9."""
+        """The error says what to do instead."""
 
         async def main():
             agent = shell("cat")

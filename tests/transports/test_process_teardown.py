@@ -355,7 +355,7 @@ class TestBounds:
         run(main(), timeout=10)
 
     def test_a_timeout_around_it_helps(self, run):
-        """The incumbent swallowed it."""
+        """A timeout is not swallowed: it cuts the graces short."""
 
         async def main():
             agent = python(STUBBORN)

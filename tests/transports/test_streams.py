@@ -157,8 +157,8 @@ def test_unterminated_tail_is_a_line_and_then_comes_the_end(run) -> None:
     run(main())
 
 
-def test_nothing_is_called_from_inside_open_or_write(run) -> None:
-    """The Sink contract of transports/base.py."""
+def test_nothing_but_a_pause_is_called_from_inside_open_or_write(run) -> None:
+    """The Sink contract of transports/base.py: a writer that never yields is told to wait, too."""
 
     async def main() -> None:
         ours, theirs = socket.socketpair()
@@ -168,9 +168,8 @@ def test_nothing_is_called_from_inside_open_or_write(run) -> None:
         await ticks()
         transport.open(sink, DEFAULT_LIMITS)
         transport.write(b"x" * 8 * MIB)
-        assert (sink.lines, sink.calls) == ([], [])
+        assert (sink.lines, sink.calls) == ([], ["pause"])
         await sink.ended.wait()
-        await sink.paused.wait()
         await transport.aclose()
         theirs.close()
 
@@ -277,6 +276,26 @@ def test_reset_is_a_lost_connection_not_an_end(run) -> None:
         await transport.aclose()
         assert sink.calls == ["lost"]
         server.close()
+
+    run(main())
+
+
+def test_error_of_the_receiver_is_a_lost_connection(run) -> None:
+    """TF-01: a reader that died unseen would leave a connection that is open and hears nothing."""
+
+    class Broken(Sink):
+        def lines_received(self, lines: list[bytes | OversizedLine]) -> None:
+            raise ValueError("cannot take it")
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        transport, sink = streams(*await asyncio.open_connection(sock=ours)), Broken()
+        transport.open(sink, DEFAULT_LIMITS)
+        theirs.sendall(b"line\n")
+        await sink.ended.wait()
+        assert (sink.calls, str(sink.error)) == (["lost"], "cannot take it")
+        await transport.aclose()
+        theirs.close()
 
     run(main())
 
