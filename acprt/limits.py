@@ -12,6 +12,8 @@ __all__ = ["DEFAULT_LIMITS", "Limits"]
 KIB = 1024
 MIB = 1024 * KIB
 
+_LONGEST_SECONDS = 1e9  # event loops refuse far larger numbers, and nobody means them
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of one connection. Sizes are bytes, times are seconds, counts are frames or requests."""
@@ -75,6 +77,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise TypeError(f"Limits.{name} takes {'an integer' if counts else 'seconds'}, not {value!r}")
             if not value >= (1 if counts else 0):
                 raise ValueError(f"Limits.{name} must be {'positive' if counts else 'at least 0'}, not {value!r}")
+            if not counts and _LONGEST_SECONDS < value != float("inf"):
+                raise ValueError(
+                    f"Limits.{name} is over {_LONGEST_SECONDS:g} seconds; float('inf') means without bound"
+                )
 
 
 DEFAULT_LIMITS = Limits()

@@ -113,7 +113,8 @@ class TestValidation:
             acprt.Limits(**wrong)
 
     @pytest.mark.parametrize(
-        "wrong", [{"line_bytes": 0}, {"line_bytes": -1}, {"sync_threads": 0}, {"drain_seconds": -1.0}]
+        "wrong",
+        [{"line_bytes": 0}, {"line_bytes": -1}, {"sync_threads": 0}, {"drain_seconds": -1.0}, {"drain_seconds": 1e30}],
     )
     def test_value_out_of_range_names_the_field(self, wrong):
         """As above."""

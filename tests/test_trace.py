@@ -41,7 +41,7 @@ class TestTap:
     def test_every_line_is_shown_in_order_with_its_direction(self, run):
         """What passed, in which direction, when; bad and over-long lines too."""
         seen: list[acprt.TraceEvent] = []
-        endpoint = acprt.Endpoint("near", limits=acprt.Limits(line_bytes=200))
+        endpoint = acprt.Endpoint("near", limits=acprt.Limits(line_bytes=200, drain_seconds=0.2))
         endpoint.trace(seen.append)
 
         @endpoint.method("ask")

@@ -212,6 +212,9 @@ class Connection:
         """Run `coro` beside the dispatch loop, until it ends or the connection does. Its failure ends the connection
         (SP-02). On a closed connection it is closed unstarted and RpcError is raised.
         """
+        if get_ident() != self.thread_id:
+            coro.close()
+            raise RuntimeError("spawn() from another thread: use cx.loop.call_soon_threadsafe(cx.spawn, …)")
         if self.ends.is_ending:
             coro.close()
             raise self.ends.closed_error("spawn")

@@ -24,6 +24,8 @@ __all__ = ["ConnectionState", "Ends"]
 
 logger = logging.getLogger("acprt.dispatch")
 
+_LAST_FLUSH_SECONDS = 0.1  # for finished answers, when their handlers took all the time that was left
+
 CloseCallback = Callable[["Connection"], Awaitable[None]]
 
 
@@ -49,6 +51,7 @@ class Ends:
         self._cx = cx
         self._rooms = rooms
         self._close_callbacks = close_callbacks
+        self._last_call_ends: float | None = None  # loop time at which somebody wants the process gone
         self._deferred: BaseException | None = None  # a failure while the close callbacks run (EO-12)
         self._callback_failed = False
         self._eof_dispatched = False
@@ -192,8 +195,9 @@ class Ends:
             logger.warning("%s: %d requests were still running %g s after EOF", cx.name, left, grace)
 
     async def last_call(self, seconds: float) -> None:
-        """Somebody wants the process gone: accepted requests and close callbacks have `seconds` left to finish."""
-        self._callbacks_until = min(self._callbacks_until, self._cx.loop.time() + seconds)
+        """Somebody wants the process gone: requests, close callbacks and the last write have `seconds` left."""
+        self._last_call_ends = self._cx.loop.time() + seconds
+        self._callbacks_until = min(self._callbacks_until, self._last_call_ends)
         try:
             async with asyncio.timeout(seconds):
                 await self._rooms.inbound.empty()
@@ -233,7 +237,7 @@ class Ends:
         message = "Connection closed"
         if self.cause is not None:
             data["reason"] = "connection_failed"
-            data["error"] = str(self.cause) or type(self.cause).__name__
+            data["error"] = _text_of(self.cause)
             message = "Connection failed"
         error = RpcError(-32603, message, data | self._rooms.transport.facts())
         error.__cause__ = self.cause
@@ -316,6 +320,8 @@ class Ends:
         """What is queued leaves the process, in bounded time; a reader that is gone is remembered, not raised."""
         limits = self._cx.limits
         bound = limits.exit_grace_seconds if self._rooms.transport.peer_is_child else limits.drain_seconds
+        if self._last_call_ends is not None:
+            bound = min(bound, max(_LAST_FLUSH_SECONDS, self._last_call_ends - self._cx.loop.time()))
         try:
             async with asyncio.timeout(bound):
                 await self._rooms.transport.drain()
@@ -382,3 +388,11 @@ def _is_ours(error: BaseException | None) -> bool:
 
 def _has_reason(error: BaseException | None, reason: str) -> bool:
     return isinstance(error, RpcError) and isinstance(error.data, dict) and error.data.get("reason") == reason
+
+
+def _text_of(cause: BaseException) -> str:
+    """What a cause says; a user's exception may fail even at that, and waiters must learn of the end all the same."""
+    try:
+        return str(cause) or type(cause).__name__
+    except Exception:
+        return type(cause).__name__

@@ -319,26 +319,33 @@ class Responder(Generic[T]):
         return RequestCancellation(self._request)
 
     def respond(self, value: T) -> None:
-        """Answer with `value`: a Struct or any JSON value."""
-        self._request.answer(value)
+        """Answer with `value`: a Struct or any JSON value. Like the other answers, from any thread."""
+        self._on_loop(self._request.answer, value)
 
     def respond_with_error(self, error: RpcError) -> None:
         """Answer with `error`, as it is."""
-        self._request.fail(error)
+        self._on_loop(self._request.fail, error)
 
     def respond_with_result(self, result: Result[T]) -> None:
         """Answer with an `Ok` value or an `Err` error."""
         match result:
             case Ok(value):
-                self._request.answer(value)
+                self.respond(value)
             case Err(error):
-                self._request.fail(error)
+                self.respond_with_error(error)
             case _:
                 raise TypeError(f"respond_with_result takes acprt.Ok or acprt.Err, not {result!r}")
 
     def respond_with_internal_error(self, text: str) -> None:
         """Answer -32603 with `text` as its data."""
-        self._request.fail(RpcError.internal_error(text))
+        self.respond_with_error(RpcError.internal_error(text))
+
+    def _on_loop(self, answer: Callable[[Any], None], what: Any) -> None:
+        table = self._request.table
+        if table.thread_id == threading.get_ident():
+            answer(what)
+        else:  # by way of this handle, so that it is not dropped before its answer is there
+            table.call_on_loop(partial(self._on_loop, answer, what))
 
     def __repr__(self) -> str:
         return f"<Responder {self.method} id={self.id!r} {self._request.state.name.lower()}>"

@@ -71,6 +71,8 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         `timeout` in seconds cancels the request on expiry and raises TimeoutError; cancelling the awaiting task
         cancels the request too. In the dispatch loop of the same connection this raises DispatchLoopBlocked.
         """
+        if timeout is not None and timeout != timeout:
+            raise ValueError("timeout is not a number")
         if self._consumed is not None:
             self._consume("block_task")
         self._consumed = "block_task"

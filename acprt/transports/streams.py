@@ -62,7 +62,13 @@ class StreamsTransport:
         """
         if self._over or self._write_closed:
             return
-        self._writer.write(data)
+        try:
+            self._writer.write(data)
+        except RuntimeError as error:  # how uvloop says that the peer has reset the stream meanwhile
+            self._write_closed = True
+            lost = ConnectionResetError(errno.ECONNRESET, f"the stream is closed: {error}")
+            self._loop.call_soon(self._lost, lost)
+            return
         if self._draining is None and self._writer.transport.get_write_buffer_size():
             self._draining = self._loop.create_task(self._wait_until_written())
             self._sink.pause_writing()

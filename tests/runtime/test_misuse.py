@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -80,5 +82,56 @@ def test_status_of_an_ended_connection_holds_nothing(run):
             pass
         status = cx.status()
         assert (status.state, status.inbox.count, status.outbox.count) == ("ended", 0, 0)
+
+    run(main())
+
+
+def test_a_cause_that_cannot_be_shown_still_fails_the_waiters(run):
+    """PY-60: no exception of the user's keeps a request pending."""
+
+    class Unshowable(Exception):
+        def __str__(self):
+            raise ValueError("not even this")
+
+    async def main():
+        near, _far = acprt.memory_pair()
+        cx = await acprt.Endpoint("caller", limits=acprt.Limits(drain_seconds=0.1)).open(near)
+        waiting = asyncio.ensure_future(cx.send_request("never/answered").block_task())
+        await asyncio.sleep(0)
+
+        async def fail():
+            raise Unshowable
+
+        cx.spawn(fail())
+        with pytest.raises(acprt.RpcError, match="Unshowable"):
+            await asyncio.wait_for(waiting, 10)
+        await cx.aclose()
+
+    run(main())
+
+
+def test_responder_may_be_used_from_a_thread(run):
+    """RS-03: answered from anywhere, another thread included."""
+
+    async def main():
+        server = acprt.Endpoint("server")
+
+        @server.on_receive_request("ask")
+        async def ask(params, responder, cx):
+            threading.Thread(target=responder.respond, args=("from a thread",)).start()
+
+        async with acprt.Endpoint("caller").connect(server) as cx:
+            assert await cx.send_request("ask").block_task(timeout=10) == "from a thread"
+
+    run(main())
+
+
+def test_timeout_that_is_no_number(run):
+    """Refused at once, the same on every loop."""
+
+    async def main():
+        async with acprt.Endpoint("caller").connect(acprt.Endpoint("server")) as cx:
+            with pytest.raises(ValueError, match="not a number"):
+                await cx.send_request("x").block_task(timeout=float("nan"))
 
     run(main())
