@@ -3,8 +3,8 @@
 A frame that comes alone leaves at once, which a round trip wants. Frames of a burst leave in growing pieces, the rest
 of a tick as one: a write that wakes the peer for one frame of many costs more than the frame, but the peer should begin
 while the burst is made (bench-core w1, w2, w3). A burst is known by its pace and by what the last write was, which
-costs less than a turn of the loop to mark the tick. While the transport is full, frames wait here, where they can be
-counted and taken back.
+costs less than a turn of the loop to mark the tick. While the transport is full, frames that a dialect may take back
+wait here one by one; others are joined and wait in the transport.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Outbox:
         "_drain_waiters",
         "_flush_due",
         "_frames",
+        "_handed_frames",
         "_handed_over",
         "_in_burst",
         "_limits",
@@ -73,6 +74,7 @@ class Outbox:
         self._frames: list[bytes] = []
         self._bytes = 0
         self._handed_over = 0  # bytes the transport took and may still hold
+        self._handed_frames = 0  # frames among them that were handed over while it was full
         self._oldest = 0.0
         self._wrote_at = 0.0
         self._flush_due = False
@@ -109,8 +111,10 @@ class Outbox:
             self._frames.append(frame)
             self._bytes += len(frame) + 1
             if self._paused:
-                if self._bytes > self._limits.outbox_max_bytes:
+                if self.size > self._limits.outbox_max_bytes:
                     self._overflow()
+                elif self._bytes >= _FLUSH_BYTES and not self._tracks_owners:
+                    self._flush()  # they wait as well in the transport, joined, as one object for hundreds (w6)
             elif self._bytes >= _FLUSH_BYTES or len(self._frames) >= self._piece:
                 self._piece *= 2
                 self._flush()
@@ -134,7 +138,7 @@ class Outbox:
     def resume(self) -> None:
         """The transport is empty again."""
         self._paused = False
-        self._handed_over = 0
+        self._handed_over = self._handed_frames = 0
         self._flush_alone()
         self._wake_if_drained()
 
@@ -160,8 +164,8 @@ class Outbox:
 
     @property
     def count(self) -> int:
-        """Frames queued here."""
-        return len(self._frames) - self._withdrawn
+        """Frames that wait: here, or joined in a transport that is full."""
+        return len(self._frames) - self._withdrawn + self._handed_frames
 
     @property
     def size(self) -> int:
@@ -212,6 +216,8 @@ class Outbox:
                 if not frames:
                     return
             self._wrote_at = monotonic()
+            if self._paused:
+                self._handed_frames += len(frames)
             if len(frames) == 1:
                 self._write_one(frames[0])
                 return

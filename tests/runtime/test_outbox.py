@@ -248,7 +248,7 @@ class TestFinalizers:
             await until_idle()
             before = len(transport.written)
             transport.stall()
-            cx.send_notification("note", ["x" * 100_000])
+            cx.send_notification("note", ["x" * 50_000])
             transport.interrupts.append(kept.clear)
             transport.flow()
             await until_idle()
@@ -356,10 +356,10 @@ class TestFullPipe:
         async def main():
             box, _, failures = outbox(0, outbox_max_bytes=1_000)
             box.put(b"x")
-            for _ in range(10):
+            for _ in range(9):
                 box.put(b"x" * 99)
             assert failures == []
-            box.put(b"y")
+            box.put(b"y" * 99)
             (failure,) = failures
             assert failure.data["reason"] == "outbox_full"
             assert failure.data["option"] == "Limits.outbox_max_bytes"
