@@ -49,6 +49,9 @@ def main() -> int:
     results = Results(records, chosen)
     text = report(results, chosen, peers, skipped, about)
     print(text)
+    for path in (args.markdown, args.json):
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
     if args.markdown:
         args.markdown.write_text(text)
     if args.json:
