@@ -40,9 +40,9 @@ types: $(READY) ## mypy --strict
 contract: $(READY) ## who may import whom
 	$(PY) -c 'from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True, no_logo=True))'
 
-coverage: $(READY) ## the tests in dev mode, warnings as errors, measured
+coverage: $(READY) ## the tests, measured
 	rm -f .coverage .coverage.*
-	$(PY) $(STRICT) -m coverage run -m pytest -m "$(DEFAULT_TESTS)" $(ARGS)
+	$(PY) -m coverage run -m pytest -m "$(DEFAULT_TESTS)" $(ARGS)
 	$(PY) -m coverage combine --quiet
 	$(PY) -m coverage report
 
