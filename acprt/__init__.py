@@ -9,7 +9,7 @@ from acprt.errors import (
 )
 from acprt.limits import Limits
 from acprt.runtime.connection import Connection
-from acprt.runtime.dialect import CancelNotice, Dialect
+from acprt.runtime.dialect import CancelGroup, CancelNotice, Dialect
 from acprt.runtime.dynamic import HandlerGuard
 from acprt.runtime.endpoint import Endpoint
 from acprt.runtime.handlers import Handled
@@ -30,6 +30,7 @@ from acprt.transports.streams import streams
 __all__ = [
     "AgentProcess",
     "AlreadyConsumed",
+    "CancelGroup",
     "CancelNotice",
     "Connection",
     "ConnectionStatus",

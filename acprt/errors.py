@@ -34,10 +34,12 @@ _STR_LIMIT = 2000  # DEC-21: an error text fits on a screen; `.data` stays compl
 _TAIL_SHARE = 1200  # of those, what the end of a stderr tail may take: the last lines say why a child died
 # Every gap is bounded, so that masking takes time in proportion to the text; what stands before the word is kept. A
 # value is a quoted text up to its quote, or a word; in protocol messages an environment is a list of names and values.
+# After the quoted name of a JSON member only a text is masked: a count of tokens, an object or an array is no secret.
 _SECRET = re.compile(
     r"""(?P<name>(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION)\w{0,40}"""
-    r"""(?:\\?["']?\s{0,8}[=:]|\\?["']\s{0,8},\s{0,8}\\?["']value\\?["']\s{0,8}:)\s{0,8}(?P<quote>\\?["'])?)"""
-    r"""(?(quote)[^"'\n\\]+|[^\s"',;}\]\\]+)"""
+    r"""(?:\s{0,8}[=:]\s{0,8}(?P<quote>\\?["'])?"""
+    r"""|\\?["'](?:\s{0,8}[=:]|\s{0,8},\s{0,8}\\?["']value\\?["']\s{0,8}:)\s{0,8}(?P<text>\\?["'])))"""
+    r"""(?(quote)[^"'\n\\]+|(?(text)[^"'\n\\]+|[^\s"',;{}\[\]\\]+))"""
     r"""|(?P<option>--[\w-]{0,40}?(?:KEY|TOKEN|SECRET|PASSWORD)[\w-]{0,40}\s{1,8})[^\s"',;-][^\s"',;]*"""
     r"""|\bsk-[A-Za-z0-9_-]{6,}""",
     re.IGNORECASE,

@@ -42,6 +42,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     parked_messages: int = 1_000
     """Messages parked for a later handler (PY-36); past it a request is answered -32601, a notification is dropped."""
 
+    session_bytes: int = 16 * MIB
+    """Updates of one ACP session that wait for its reader, or came before it was open; as much as the whole inbox.
+    Past it that session's turn fails and is cancelled (DEC-29)."""
+
     tombstones: int = 1_024
     """Abandoned requests remembered, so that their late answers are told from unknown ones."""
 
@@ -56,6 +60,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     term_grace_seconds: float = 2.0
     """After SIGTERM to its group, how long before SIGKILL. Those that react do so within 0.1 s, or 2 s in mid-turn."""
+
+    cancel_grace_seconds: float = 10.0
+    """How long a cancelled ACP prompt may take to end before its session goes on without it. Agents take 0.01 to 0.1 s,
+    one that runs a tool 2 s, and some never answer."""
 
     stderr_tail_bytes: int = 64 * KIB
     """How much of the end of a child's stderr is kept for error reports."""

@@ -5,19 +5,36 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib.util
+import signal
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
+import hypothesis
 import pytest
+
+from tests.programs import ignore_slow_callbacks
 
 T = TypeVar("T")
 Run = Callable[..., Any]
 
+hypothesis.settings.register_profile(  # a busy machine is no finding
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("any machine")
+
 LOOPS = ["asyncio", "uvloop"] if importlib.util.find_spec("uvloop") else ["asyncio"]
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what collection made out of every later garbage collection: `run` makes a full one per test."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Make what this process was given, and what its children inherit, the same wherever the suite is started."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell script: its Ctrl-C says nothing
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    ignore_slow_callbacks()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> None:
+    """Leave what collection and earlier modules made out of later garbage collections: `run` makes one per test."""
     gc.collect()
     gc.freeze()
 

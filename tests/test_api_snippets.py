@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 import acprt
+from tests.programs import python_wrapper
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 45
@@ -136,7 +137,7 @@ def workplace(tmp_path, monkeypatch) -> Path:
     """An empty directory where `python` is this interpreter and acprt can be imported."""
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -X dev -W error "$@"\n')
+    python.write_text(python_wrapper())
     python.chmod(0o755)
     monkeypatch.setenv("PATH", f"{python.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -167,48 +167,75 @@ JSON_VALUE = st.recursive(
     max_leaves=12,
 ).map(msgspec.json.encode)
 SOME_LINES = st.lists(ANY_LINE | DAMAGED_LINE | JSON_VALUE | st.sampled_from(SEEDS), max_size=12)
-FUZZING = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+FUZZING = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SOME, VERY_MANY = settings(FUZZING, max_examples=15), settings(FUZZING, max_examples=120)
+
+any_lines = given(lines=SOME_LINES, seed=st.integers(0, 1_000), limit=st.sampled_from([ROOMY, TIGHT]))
+any_bytes = given(data=st.lists(st.binary(max_size=60), max_size=8), spawned=st.booleans())
+
+
+async def torment_connection(data: list[bytes], spawned: bool) -> None:
+    """A client takes pieces of no line at all, and then EOF; its waiter ends."""
+    near, far = acprt.memory_pair(left_is_parent=spawned)
+    peer = RawPeer(far)
+    async with endpoint().connect(near) as cx:
+        sent = cx.send_request("ask")
+        waiting = asyncio.ensure_future(sent.block_task())
+        for piece in data:
+            peer.send_raw(piece)
+            await asyncio.sleep(0)
+        peer.close_write()
+        await asyncio.wait_for(cx.incoming_closed(), 10)
+        await asyncio.wait([waiting], timeout=10)
+        assert waiting.done()
+        waiting.exception()
+    await peer.aclose()
 
 
 class TestAnyLines:
     """Whatever stands on the lines."""
 
-    @given(lines=SOME_LINES, seed=st.integers(0, 1_000), limit=st.sampled_from([ROOMY, TIGHT]))
-    @FUZZING
+    @any_lines
+    @SOME
     def test_a_server_survives_any_lines(self, run, lines, seed, limit):
         """FR-20, FR-22, BA-03: and answers each exactly as often as it owes."""
         run(torment_server(lines, seed, limit))
 
-    @given(lines=SOME_LINES, seed=st.integers(0, 1_000), limit=st.sampled_from([ROOMY, TIGHT]))
-    @FUZZING
+    @any_lines
+    @SOME
     def test_a_client_survives_any_lines(self, run, lines, seed, limit):
         """FR-22, FR-27, DEC-23: all its waiters end, with a reply or with a reason."""
         run(torment_spawner(lines, seed, limit))
 
-    @given(data=st.lists(st.binary(max_size=60), max_size=8), spawned=st.booleans())
-    @FUZZING
+    @any_bytes
+    @SOME
     def test_a_connection_survives_any_bytes_and_any_end(self, run, data, spawned):
         """FR-03, FR-04: no line at all need be whole; EOF comes wherever it comes."""
+        run(torment_connection(data, spawned))
 
-        async def main() -> None:
-            near, far = acprt.memory_pair(left_is_parent=spawned)
-            peer = RawPeer(far)
-            async with endpoint().connect(near) as cx:
-                sent = cx.send_request("ask")
-                waiting = asyncio.ensure_future(sent.block_task())
-                for piece in data:
-                    peer.send_raw(piece)
-                    await asyncio.sleep(0)
-                peer.close_write()
-                await asyncio.wait_for(cx.incoming_closed(), 10)
-                await asyncio.wait([waiting], timeout=10)
-                assert waiting.done()
-                waiting.exception()
-            await peer.aclose()
 
-        run(main())
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+class TestVeryManyLines:
+    """The same, eight times as often."""
+
+    @any_lines
+    @VERY_MANY
+    def test_a_server_survives_any_lines(self, run, lines, seed, limit):
+        """FR-20, FR-22, BA-03."""
+        run(torment_server(lines, seed, limit))
+
+    @any_lines
+    @VERY_MANY
+    def test_a_client_survives_any_lines(self, run, lines, seed, limit):
+        """FR-22, FR-27, DEC-23."""
+        run(torment_spawner(lines, seed, limit))
+
+    @any_bytes
+    @VERY_MANY
+    def test_a_connection_survives_any_bytes_and_any_end(self, run, data, spawned):
+        """FR-03, FR-04."""
+        run(torment_connection(data, spawned))
 
 
 class TestMutatedLines:

@@ -17,6 +17,7 @@ import pytest
 
 import acprt
 from tests.conftest import LOOPS
+from tests.programs import python_code
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 30.0
@@ -44,7 +45,7 @@ def loop_name(request: pytest.FixtureRequest) -> str:
 
 def agent_with(handlers: str, loop_name: str) -> list[str]:
     """The command of an agent that has these handlers."""
-    return [sys.executable, "-X", "dev", "-W", "error", "-c", AGENT.format(handlers=handlers, loop=loop_name)]
+    return python_code(AGENT.format(handlers=handlers, loop=loop_name))
 
 
 def run_agent(command: list[str], *requests: Any, **options: Any) -> tuple[list[Any], str]:

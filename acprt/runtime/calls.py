@@ -19,7 +19,7 @@ from acprt.errors import INCOMING_TRANSPORT_CLOSED, RpcError
 from acprt.runtime.responder import InboundRequest, current_request
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import ResponseFrame
-from acprt.wire.payloads import decode_result
+from acprt.wire.payloads import Decoder, decode_result
 
 __all__ = ["CallTable", "OutgoingCall", "closed_error"]
 
@@ -33,7 +33,7 @@ class OutgoingCall(msgspec.Struct, eq=False):
 
     id: int
     method: str
-    decoder: msgspec.json.Decoder[Any] | None
+    decoder: Decoder | None
     owner: InboundRequest | None  # the peer's request in whose service it was sent
     table: CallTable
     sent_at: float
@@ -42,6 +42,7 @@ class OutgoingCall(msgspec.Struct, eq=False):
     callback: Callback | None = None  # chosen before the response is routed: the barrier (OB-01)
     errors_to: Callable[[RpcError], None] | None = None  # who is told of a local failure, whatever else ends
     watched: list[InboundRequest] | None = None  # requests whose cancellation cancels it, once it is waited for
+    follower: Callable[[ResponseFrame | RpcError], ResponseFrame | RpcError | None] | None = None  # the dialect's
     cancel_sent: bool = False
     abandoned: bool = False  # nobody waits any more
     held: bool = False  # its response walks the handlers, or is parked: a dropped router is not final yet
@@ -51,13 +52,16 @@ class OutgoingCall(msgspec.Struct, eq=False):
         """The end of the call. False: it had one already. The caller runs the ordered callback, if there is one."""
         if self.outcome is not None:
             return False
+        if self.follower is not None:
+            outcome = self.follower(outcome) or outcome
         self.outcome = _fresh(outcome) if isinstance(outcome, RpcError) else outcome
         if self.watched is not None:
             self._unwatch()
-        if self.owner is not None and self.owner.nested is not None:
-            self.owner.nested.discard(self)
-        if self.callback is None:
-            self.owner = None  # a callback still works for that request
+        if self.owner is not None:
+            if self.owner.nested is not None:
+                self.owner.nested.discard(self)
+            if self.callback is None:
+                self.owner = None  # a callback still works for that request
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
         return True
@@ -167,7 +171,7 @@ class CallTable:
     def __iter__(self) -> Any:
         return iter(list(self._calls.values()))
 
-    def new(self, method: str, decoder: msgspec.json.Decoder[Any] | None, owner: InboundRequest | None) -> OutgoingCall:
+    def new(self, method: str, decoder: Decoder | None, owner: InboundRequest | None) -> OutgoingCall:
         """Enter a call under the next id, counted up from 1 and never used again. A closed table settles it at once."""
         self._last_id = id = self._last_id + 1
         call = OutgoingCall(id, method, decoder, owner, self, monotonic())
@@ -232,6 +236,10 @@ class CallTable:
         """The connection is over: a response that a handler still keeps to itself fails its waiter (RR-03)."""
         for call in list(self._retained):
             self.route(call, error_for(call.method))
+
+    def refusal(self, method: str) -> RpcError | None:
+        """What a new call would fail with; None while the table takes calls."""
+        return None if self._closed is None else self._closed(method)
 
     def refuse_new(self, error_for: Callable[[str], RpcError]) -> None:
         """New calls fail at once; pending ones still wait for what the end of the connection brings."""

@@ -11,12 +11,11 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
-from functools import lru_cache
 from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-import msgspec
+from msgspec import Raw
 
 from acprt.errors import DispatchLoopBlocked, RpcError
 from acprt.limits import Limits
@@ -24,22 +23,22 @@ from acprt.runtime.calls import CallTable, OutgoingCall
 from acprt.runtime.dialect import Dialect
 from acprt.runtime.dispatch import DispatchLoop
 from acprt.runtime.dynamic import DynamicHandlers, HandlerGuard
-from acprt.runtime.ends import Ends
+from acprt.runtime.ends import CloseCallback, Ends
 from acprt.runtime.handlers import Chains
 from acprt.runtime.inbound import InboundTable
 from acprt.runtime.inbox import Inbox
-from acprt.runtime.messages import Notification, Request, method_of, reply_type_of
+from acprt.runtime.messages import Notification, Request, Shape, shape_of
 from acprt.runtime.methods import MethodTasks
 from acprt.runtime.outbox import Outbox
-from acprt.runtime.responder import current_request
+from acprt.runtime.responder import InboundRequest, current_request
 from acprt.runtime.sent import SentRequest
 from acprt.runtime.sink import TransportSink
 from acprt.runtime.status import ConnectionStatus, Counters, InFlight, Pending, Queue
 from acprt.runtime.tasks import SpawnedTasks
 from acprt.runtime.watchdog import Watchdog
 from acprt.trace import Tap, TraceSink
-from acprt.transports.base import Transport
-from acprt.wire.frames import encode_notification, encode_request
+from acprt.transports.base import HasChild, Transport
+from acprt.wire.frames import encode_notification, encode_request, fill_notification, fill_request
 from acprt.wire.payloads import UNENCODABLE, decoder_for, encoding_error, line_too_long
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class Connection:
         """The endpoint's name."""
         self.peer: Any = None
         """What is known of the peer; wings set it (a negotiated version, capabilities)."""
+        self.attachments: dict[object, Any] = {}
+        """What wings keep for as long as the connection lives, each under a key of its own."""
         self.loop = loop
         self.thread_id = get_ident()
         self.limits = limits
@@ -100,6 +101,7 @@ class Connection:
         self._on_request_sent = (
             None if type(dialect).on_request_sent is Dialect.on_request_sent else dialect.on_request_sent
         )
+        self._follow_sent = None if type(dialect).follow_sent is Dialect.follow_sent else dialect.follow_sent
         self._cascades = dialect.cascades_cancel
         self._owns_frames = dialect.gates_frames or dialect.withdraws_queued
         self._line_out_bytes = limits.line_out_bytes
@@ -132,28 +134,41 @@ class Connection:
         if get_ident() != self.thread_id:
             raise RuntimeError("send_request() from another thread: use cx.loop.call_soon_threadsafe(…)")
         refusal: RpcError | None = None
+        template: bytes | None = None
+        payload: Any = params
         if isinstance(message, str):
-            method, payload = message, params
+            method = message
             decoder = None if reply_type is None else decoder_for(reply_type)
             if isinstance(params, _SCALARS):
                 refusal = RpcError.invalid_params("JSON-RPC params must be an object or array")  # OU-06
         else:
-            method, decoder = _request_shape(type(message))
+            shape = getattr(type(message), "__acprt_shape__", None) or shape_of(type(message))
+            if not shape.is_request:
+                raise TypeError(f"{type(message).__qualname__} is a notification: send it with send_notification")
             if params is not None or reply_type is not None:
                 raise TypeError(f"{type(message).__qualname__} brings its own params and reply type")
-            payload = message
+            method, decoder, template, payload = shape.method, shape.decoder, shape.line, message
         owner = current_request.get()
         if owner is not None and owner.table is not self._inbound:
             owner = None  # a request of another connection's peer: the dialects may differ, and the ends do
         call = self._calls.new(method, decoder, owner)
         if call.outcome is None:
-            if self._on_request_sent is not None:
-                refusal = refusal or self._on_request_sent(call.id, method, payload)
+            if self._on_request_sent is not None and refusal is None:
+                verdict = self._on_request_sent(call.id, method, payload)
+                if isinstance(verdict, Raw):
+                    payload = verdict
+                else:
+                    refusal = verdict
+            if self._follow_sent is not None and refusal is None:
+                call.follower = self._follow_sent(call.id, method)
             if refusal is not None:
                 self._calls.fail(call, refusal)
             else:
                 try:
-                    line = encode_request(call.id, method, payload)
+                    if template is None:
+                        line = encode_request(call.id, method, payload)
+                    else:
+                        line = fill_request(template, call.id, payload)
                 except UNENCODABLE as error:
                     self._calls.fail(call, encoding_error(error))  # OU-03
                 else:
@@ -171,14 +186,18 @@ class Connection:
         Never waits; a producer of many waits in `drain()`. Raises RpcError when the connection is closed
         (`reason` `connection_closed`) or the message cannot be written as JSON; TypeError for scalar params.
         """
+        shape: Shape | None = None
         if isinstance(message, str):
-            method, payload = message, params
+            method = message
             if isinstance(params, _SCALARS):
                 raise TypeError(f"params of {method} must be an object or an array, not {type(params).__name__}")
         else:
-            method, payload = _notification_method(type(message)), message
+            shape = getattr(type(message), "__acprt_shape__", None) or shape_of(type(message))
+            if shape.is_request:
+                raise TypeError(f"{type(message).__qualname__} is a request: send it with send_request")
             if params is not None:
                 raise TypeError(f"{type(message).__qualname__} brings its own params")
+            method = shape.method
         if self.ends.is_ending:
             raise self.ends.closed_error(method)
         owner = None
@@ -189,7 +208,7 @@ class Connection:
             if owner is not None and owner.is_cancelled and self._dialect.gates_frames:
                 return  # nothing more may be said for a cancelled request
         try:
-            line = encode_notification(method, payload)
+            line = encode_notification(method, params) if shape is None else fill_notification(shape.line, message)
         except UNENCODABLE as error:
             raise encoding_error(error) from error
         if len(line) > self._line_out_bytes:
@@ -197,7 +216,7 @@ class Connection:
         if get_ident() == self.thread_id:
             self._outbox.put(line, owner)
         else:
-            self.call_on_loop(lambda: self._outbox.put(line, owner))
+            self.call_on_loop(lambda: self._put_for(line, owner))
 
     async def drain(self) -> None:
         """Wait until less than `Limits.outbox_high_bytes` are unwritten. Not in the dispatch loop (DEC-18)."""
@@ -241,6 +260,16 @@ class Connection:
     # -- state and end ------------------------------------------------------------------------------------------
 
     @property
+    def dialect(self) -> Dialect:
+        """The dialect object of this connection."""
+        return self._dialect
+
+    @property
+    def transport(self) -> Transport:
+        """What the connection was opened on."""
+        return self._transport
+
+    @property
     def is_incoming_closed(self) -> bool:
         """Whether the input has ended and the close callbacks are done (EO-13), or the connection ended otherwise."""
         return self.ends.is_incoming_closed
@@ -249,6 +278,12 @@ class Connection:
         """Wait for that. Not in the dispatch loop (DEC-18)."""
         self._refuse_in_dispatch_loop("incoming_closed()")
         await self.ends.incoming_closed()
+
+    def closed_error(self, method: str) -> RpcError | None:
+        """Why a request for `method` would fail at once: the connection has ended, or is about to. None while requests
+        can be answered. For who waits for something else than an answer, and would otherwise not learn of the end.
+        """
+        return self._calls.refusal(method)
 
     async def aclose(self) -> None:
         """End the connection: queued output leaves in bounded time, a child is reaped, pending requests fail.
@@ -288,6 +323,11 @@ class Connection:
     # -- for the rooms of the runtime ---------------------------------------------------------------------------
 
     @property
+    def inbound(self) -> InboundTable:
+        """The peer's requests in flight."""
+        return self._inbound
+
+    @property
     def is_ending(self) -> bool:
         """Whether the connection is being torn down, by whoever."""
         return self.ends.is_ending
@@ -301,15 +341,23 @@ class Connection:
         """Open the transport and begin to dispatch. Raises what the transport raises, leaving nothing behind."""
         context = copy_context()
         context.run(current_request.set, None)  # opened inside a handler, it does not serve that handler's request
+        self._dialect.connected(self)
         context.run(self._transport.open, self._sink, self.limits)
         self.dispatch_task = self.loop.create_task(
             self.ends.while_open(self.dispatch.run), name=f"acprt dispatch {self.name}", context=context
         )
         self.dispatch_task.add_done_callback(self.ends.dispatch_ended)
 
-    def tap(self, sinks: Sequence[TraceSink]) -> None:
-        """Show every line of this connection to `sinks`. Before `start`."""
-        tap = Tap(self.name, sinks)
+    def hand_over(self, chains: Chains, close_callbacks: Sequence[CloseCallback]) -> None:
+        """Let other handlers and close callbacks serve the rest of this connection, in the place of its endpoint's."""
+        self.dispatch.use(chains)
+        self.ends.close_callbacks = close_callbacks
+
+    def tap(self, sinks: Sequence[TraceSink], process_sinks: Sequence[TraceSink] = ()) -> None:
+        """Show every line of this connection to `sinks`, what becomes of a child to `process_sinks`. Before `start`."""
+        tap = Tap(self.name, sinks, process_sinks=process_sinks, peer_is_child=self._transport.peer_is_child)
+        if process_sinks and isinstance(self._transport, HasChild):
+            self._transport.watch(tap)
         self._inbox.tap = tap.received
         self._outbox.tap = tap.sent
 
@@ -336,14 +384,19 @@ class Connection:
             text += f"; the dispatch loop is held by {self.dispatch.running_name}"
         return text
 
+    def _put_for(self, line: bytes, owner: InboundRequest | None) -> None:
+        """Queue what another thread sent; the request that it belongs to may have been cancelled on the way here."""
+        if owner is None or not (owner.is_cancelled and self._dialect.gates_frames):
+            self._outbox.put(line, owner)
+
     def _send_cancel(self, call: OutgoingCall, reason: str | None) -> None:
         """Send the dialect's cancel, or take the request back if it was not written yet and the dialect wants that."""
         dialect = self._dialect
         if not dialect.may_cancel_outgoing(call.method) or self._outbox.closed:
             return
-        method, params = dialect.build_cancel(call.id, reason)
-        if not (dialect.withdraws_queued and self._outbox.withdraw(call)):
-            self._outbox.put(encode_notification(method, params))
+        cancel = dialect.build_cancel(call.id, reason)
+        if not (dialect.withdraws_queued and self._outbox.withdraw(call)) and cancel is not None:
+            self._outbox.put(encode_notification(*cancel))
         if not dialect.answers_cancelled and not call.abandoned:
             call.settle(RpcError.request_cancelled())  # nothing will come (DEC-11)
             call.leave()
@@ -369,18 +422,3 @@ class Connection:
                 f"{what} inside the dispatch loop, in {self.running_handler}: it would wait for itself. "
                 "Move the wait into cx.spawn(…) or a `method` handler"
             )
-
-
-@lru_cache(maxsize=4096)
-def _request_shape(cls: type) -> tuple[str, msgspec.json.Decoder[Any] | None]:
-    method = method_of(cls)
-    reply_type = reply_type_of(cls)
-    return method, None if reply_type is Any else decoder_for(reply_type)
-
-
-@lru_cache(maxsize=4096)
-def _notification_method(cls: type) -> str:
-    method = method_of(cls)
-    if issubclass(cls, Request):
-        raise TypeError(f"{cls.__qualname__} is a request: send it with send_request")
-    return method

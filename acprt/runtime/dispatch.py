@@ -58,6 +58,10 @@ class DispatchLoop:
             return "a close callback"  # the only other thing that runs in the dispatch task
         return name_of(running.handler if isinstance(running, Link) else running)
 
+    def use(self, chains: Chains) -> None:
+        """Dispatch what comes next to these handlers."""
+        self._chains = chains
+
     async def run(self) -> None:
         """Dispatch until cancelled."""
         inbox, dynamic = self._inbox, self._dynamic
@@ -70,15 +74,15 @@ class DispatchLoop:
                 continue
             rest = iter(items)
             for item in rest:
-                if isinstance(item, NotificationFrame):
+                if type(item) is NotificationFrame:  # by exact type, as the reader does
                     following = await self._notifications(item, rest)
                     if following is None:
                         break
                     item = following
                 work: Awaitable[None] | None  # what is left to wait for; the commonest frames leave nothing
-                if isinstance(item, InboundRequest):
+                if type(item) is InboundRequest:
                     work = self._begin_request(item)
-                elif isinstance(item, ResponseFrame):
+                elif type(item) is ResponseFrame:
                     work = self._begin_response(item)
                 else:
                     work = self._dispatch(item)
@@ -106,13 +110,13 @@ class DispatchLoop:
         calls = self._calls
         routes_responses = not (self._chains.sees_responses or self._dynamic.chains)
         for at, item in enumerate(items):
-            if isinstance(item, InboundRequest):
+            if type(item) is InboundRequest:
                 link = self._chains.methods.get(item.method)
                 if link is None:
                     return items[at:]
                 if item.state is not ANSWERED:
                     self._start_method(link, item, item.params)
-            elif isinstance(item, ResponseFrame) and routes_responses:
+            elif type(item) is ResponseFrame and routes_responses:
                 call = calls.take(item.id)
                 if call is not None:
                     if call.callback is not None:
@@ -213,12 +217,12 @@ class DispatchLoop:
 
         Returns the item behind them; None when there is none, or the connection ends.
         """
-        lone, dynamic = self._chains.lone_notifications, self._dynamic
+        chains, dynamic = self._chains, self._dynamic
         item: Item | None = first
-        while isinstance(item, NotificationFrame):
-            link = lone.get(item.method)
+        while type(item) is NotificationFrame:
+            link = chains.first_notifications.get(item.method)
             if link is None or dynamic.chains:
-                chain = self._chains.notifications.get(item.method, self._chains.other_notifications)
+                chain = chains.notifications.get(item.method, chains.other_notifications)
                 await self._walk_notification(Offer(item.method, item.params), chain)
             else:
                 if self._methods.unstarted:
@@ -229,7 +233,8 @@ class DispatchLoop:
                     message = decode_params(link.decoder, item.params)
                     outcome = await (link.handler(message, self._cx) if link.takes_cx else link.handler(message))
                     if outcome is not None:
-                        await self._walk_notification(Offer(item.method, item.params), (link,), declined=outcome)
+                        chain = chains.notifications[item.method]
+                        await self._walk_notification(Offer(item.method, item.params), chain, declined=outcome)
                 except Exception as error:
                     self._notification_failed(link, item.method, error)
                 except asyncio.CancelledError:

@@ -10,11 +10,11 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import FrameType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, overload
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, overload
 
 from acprt.limits import DEFAULT_LIMITS, Limits
 from acprt.runtime.connection import Connection
@@ -32,7 +32,7 @@ from acprt.runtime.signatures import (
     is_request_type,
     taken_messages,
 )
-from acprt.trace import TraceSink, sink_from_environment
+from acprt.trace import TraceSink, sink_from_environment, wants_process_events
 from acprt.transports.base import Transport
 
 __all__ = ["Endpoint"]
@@ -41,6 +41,13 @@ logger = logging.getLogger("acprt.dispatch")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Takes = type | str | UnionType
+
+
+class _Prepared(NamedTuple):
+    """What one connection needs of its endpoint, made before anything is opened, so that mistakes appear at once."""
+
+    chains: Chains
+    dialect: Dialect
 
 
 class Endpoint:
@@ -54,6 +61,7 @@ class Endpoint:
         self._close_callbacks: list[CloseCallback] = []
         self._spawned: list[Callable[[Connection], Awaitable[None]]] = []
         self._trace_sinks: list[TraceSink] = []
+        self._process_sinks: list[TraceSink] = []
 
     # -- handlers -----------------------------------------------------------------------------------------------
 
@@ -126,9 +134,14 @@ class Endpoint:
         self._spawned += other._spawned
         return self
 
-    def trace(self, sink: TraceSink) -> None:
-        """Show `sink` every line of the connections opened from now on."""
+    def trace(self, sink: TraceSink, *, process: bool = False) -> None:
+        """Show `sink` every line of the connections opened from now on.
+
+        `process`: also the stderr lines, the start and the exit of a child (`TraceEvent.kind`).
+        """
         self._trace_sinks.append(sink)
+        if process:
+            self._process_sinks.append(sink)
 
     # -- connections --------------------------------------------------------------------------------------------
 
@@ -159,7 +172,10 @@ class Endpoint:
         """Reactive mode: serve until EOF, let accepted requests finish (at most `Limits.drain_seconds`), and return
         when everything is written. Raises what the connection failed of, a vanished reader included (LC-06).
         """
-        cx = self.open_connection(transport)
+        await self._serve(transport)
+
+    async def _serve(self, transport: Transport | Endpoint, *, prepared: _Prepared | None = None) -> None:
+        cx = self.open_connection(transport, prepared=prepared)
         try:
             await cx.ends.finished(cx.limits.drain_seconds)
         finally:
@@ -175,6 +191,18 @@ class Endpoint:
         """The close callbacks, in registration order."""
         return tuple(self._close_callbacks)
 
+    def first_routes(self) -> Sequence[Route]:
+        """What a role sees before its user does; it must pass on what it sees."""
+        return ()
+
+    def last_routes(self) -> Sequence[Route]:
+        """What a role takes of its own; it is walked behind all that its user registered."""
+        return ()
+
+    def chains(self) -> Chains:
+        """The handlers as a connection walks them. Raises TypeError for a message that cannot be decoded (DEC-5)."""
+        return Chains([*self.first_routes(), *self._routes, *self.last_routes()])
+
     @staticmethod
     def dynamic_route(handler: Callable[..., Any], scope: FrameType) -> Route:
         """The route of a handler given to `cx.add_dynamic_handler`; its annotation tells its kind."""
@@ -186,27 +214,42 @@ class Endpoint:
             return _ordered_route(RouteKind.NOTIFICATION, handler, (), "add_dynamic_handler", scope)
         return _dispatch_route(handler, scope)
 
-    def open_connection(self, transport: Transport | Endpoint, limits: Limits | None = None) -> Connection:
-        """What `open`, `connect`, `serve` and `acprt.run` begin with. On the running loop."""
-        chains = Chains(self._routes)
+    def open_connection(
+        self, transport: Transport | Endpoint, limits: Limits | None = None, *, prepared: _Prepared | None = None
+    ) -> Connection:
+        """What `open`, `connect`, `serve` and `acprt.run` begin with. On the running loop.
+
+        An endpoint that is joined is prepared here too: what keeps it from being served is raised to who connects.
+        """
+        chains, dialect = prepared or self._prepared()
         if isinstance(transport, Endpoint):
-            transport = EndpointTransport(transport.serve, transport.name)
+            serve = partial(transport._serve, prepared=transport._prepared())
+            transport = EndpointTransport(serve, transport.name)
         elif isinstance(transport, type) or not hasattr(transport, "peer_is_child"):
             raise TypeError(
                 f'{transport!r} is no transport: give acprt.AgentProcess(…), acprt.AgentProcess.parse("command"), '
                 "acprt.stdio(), acprt.streams(reader, writer), an end of acprt.memory_pair(), or an Endpoint"
             )
-        cx = Connection(self, transport, chains, limits or self.limits, self.dialect.for_connection())
-        sinks = list(self._trace_sinks)
+        cx = Connection(self, transport, chains, limits or self.limits, dialect)
+        sinks, process_sinks = list(self._trace_sinks), list(self._process_sinks)
         from_environment = sink_from_environment()
         if from_environment is not None:
             sinks.append(from_environment)
+            if wants_process_events():
+                process_sinks.append(from_environment)
         if sinks:
-            cx.tap(sinks)
+            cx.tap(sinks, process_sinks)
         cx.start()
+        self.start_spawned(cx)
+        return cx
+
+    def _prepared(self) -> _Prepared:
+        return _Prepared(self.chains(), self.dialect.for_connection())
+
+    def start_spawned(self, cx: Connection) -> None:
+        """Run the work given to `with_spawned` beside `cx`."""
         for work in self._spawned:
             cx.spawn(_run(work, cx))
-        return cx
 
     def _add_method(self, handler: F, takes: tuple[Any, ...], scope: FrameType) -> F:
         count = check_parameters(handler, (("request",), ("request", "cx")), "method")

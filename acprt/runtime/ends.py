@@ -50,7 +50,7 @@ class Ends:
         self.eof_at: float | None = None
         self._cx = cx
         self._rooms = rooms
-        self._close_callbacks = close_callbacks
+        self.close_callbacks = close_callbacks
         self._last_call_ends: float | None = None  # loop time at which somebody wants the process gone
         self._deferred: BaseException | None = None  # a failure while the close callbacks run (EO-12)
         self._callback_failed = False
@@ -95,7 +95,7 @@ class Ends:
         logger.debug("%s: incoming transport closed, %d pending requests failed", cx.name, failed)
         self._lose_parked()
         first_error: BaseException | None = None
-        for callback in self._close_callbacks:
+        for callback in self.close_callbacks:
             try:
                 await callback(cx)
             except asyncio.CancelledError:
@@ -192,7 +192,8 @@ class Ends:
                     await self._rooms.inbound.empty()
         except TimeoutError:
             left = len(self._rooms.inbound)
-            logger.warning("%s: %d requests were still running %g s after EOF", cx.name, left, grace)
+            if left:
+                logger.warning("%s: %d requests were still running %g s after EOF", cx.name, left, grace)
 
     async def last_call(self, seconds: float) -> None:
         """Somebody wants the process gone: requests, close callbacks and the last write have `seconds` left."""

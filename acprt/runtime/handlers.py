@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from acprt.runtime.messages import reply_type_of
 from acprt.runtime.responder import Responder
 from acprt.runtime.routing import Dispatch, Offer
 from acprt.runtime.signatures import Taken, is_notification_type, is_request_type
-from acprt.wire.payloads import decode_params, decoder_for
+from acprt.wire.payloads import Decoder, decode_params, decoder_for
 
 if TYPE_CHECKING:
     from acprt.runtime.connection import Connection
@@ -92,7 +90,7 @@ class Link:
         self.handler = route.handler
         self.takes_cx = route.takes_cx
         self.is_method = route.kind is RouteKind.METHOD
-        self.decoder: msgspec.json.Decoder[Any] | None = None
+        self.decoder: Decoder | None = None
         if message_type is not None:
             try:
                 self.decoder = decoder_for(message_type)
@@ -136,10 +134,10 @@ class Chains:
         self.requests, self.other_requests = _by_method(routes, _ANSWERS_REQUESTS, _request_type)
         self.methods = {method: chain[0] for method, chain in self.requests.items() if chain and chain[0].is_method}
         self.notifications, self.other_notifications = _by_method(routes, _HEARS_NOTIFICATIONS, _notification_type)
-        self.lone_notifications = {
+        self.first_notifications = {
             method: chain[0]
             for method, chain in self.notifications.items()
-            if len(chain) == 1 and chain[0].kind is RouteKind.NOTIFICATION
+            if chain and chain[0].kind is RouteKind.NOTIFICATION
         }
         self.responses, self.other_responses = _by_method(routes, _SEES_RESPONSES, _reply_type)
         self.sees_responses = bool(self.responses or self.other_responses)

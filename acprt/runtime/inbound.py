@@ -12,18 +12,23 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from msgspec import UNSET
+
 from acprt.errors import RpcError
 from acprt.limits import Limits
-from acprt.runtime.dialect import CancelNotice, Dialect
+from acprt.runtime.batch import BatchReply
+from acprt.runtime.dialect import CancelGroup, CancelNotice, Dialect
 from acprt.runtime.outbox import Outbox
-from acprt.runtime.responder import QUEUED, BatchReply, InboundRequest
-from acprt.wire.frames import RequestFrame
+from acprt.runtime.responder import QUEUED, InboundRequest
+from acprt.wire.frames import RequestFrame, ResponseFrame, answer_of, encode
 
 __all__ = ["InboundTable"]
 
 logger = logging.getLogger("acprt.dispatch")
 
 _UNWRITTEN_KEPT = 1024  # answers that a late cancel may still find in the outbox; past it the oldest stays sent
+
+Watch = Callable[[ResponseFrame | None], ResponseFrame | None]
 
 
 class InboundTable:
@@ -46,6 +51,12 @@ class InboundTable:
         self._limit = limits.in_flight_requests
         self._spawn = spawn
         self._withdraws = dialect.withdraws_queued
+        self._grouped_methods = dialect.grouped_methods
+        self._ungrouped: dict[InboundRequest, None] = {}  # of these methods, and the dialect was not asked yet
+        self._groups: dict[Hashable, dict[InboundRequest, None]] = {}
+        self._group_of: dict[InboundRequest, Hashable] = {}
+        self._followed: dict[InboundRequest, Watch] = {}  # by the dialect
+        self._looks_at_answers = self._withdraws or type(dialect).follow is not Dialect.follow
         self._newest: dict[Hashable, InboundRequest] = {}
         self._shadowed: set[InboundRequest] = set()  # older requests whose id the peer used again in flight (CA-12)
         self._unwritten: dict[Hashable, InboundRequest] = {}  # answered last, when the dialect withdraws what is queued
@@ -75,15 +86,50 @@ class InboundTable:
             logger.debug("the peer used id %r again while it is in flight", frame.id)
             self._shadowed.add(newest[key])
         newest[key] = request
+        if self._grouped_methods and request.method in self._grouped_methods:
+            self._ungrouped[request] = None
         return request
 
-    def cancel(self, notice: CancelNotice) -> None:
+    def find(self, key: Hashable) -> InboundRequest | None:
+        """The request that the peer means by an id, looked up as the dialect does."""
+        return self._newest.get(key)
+
+    def follow(self, request: InboundRequest, watch: Watch) -> None:
+        """Call `watch` with the answer to `request` when there is one, and write what it returns in its place."""
+        self._followed[request] = watch
+
+    def of_group(self, group: Hashable) -> list[InboundRequest]:
+        """The requests in flight of one group, as they came. Each is looked into once, however many groups are asked
+        for: a storm of cancels must not cost cancels times requests.
+        """
+        ungrouped, self._ungrouped = self._ungrouped, {}
+        for request in ungrouped:
+            its_group = self._dialect.group(request.params)
+            if its_group is not None:
+                self._group_of[request] = its_group
+                self._groups.setdefault(its_group, {})[request] = None
+        return list(self._groups.get(group, ()))
+
+    def cancel(self, notice: CancelNotice | CancelGroup) -> None:
         """The peer cancels: mark the request, stop its `method` task, end what has not begun (DEC-9, DEC-10)."""
-        request = self._newest.get(notice.key)
-        if request is None:
-            self._take_back(notice.key)
+        if isinstance(notice, CancelGroup):
+            for request in self.of_group(notice.group):
+                self._cancel(request, notice.answer)
             return
-        if request.is_cancelled or not self._dialect.may_cancel_incoming(request.method):
+        named = self._newest.get(notice.key)
+        if named is None:
+            self._take_back(notice.key)
+        else:
+            self._cancel(named)
+
+    def _cancel(self, request: InboundRequest, answer: Any = UNSET) -> None:
+        if not self._dialect.may_cancel_incoming(request.method):
+            return
+        if answer is UNSET:
+            answer = self._dialect.cancelled_answer(request.method)
+        if answer is not UNSET:
+            request.cancelled_answer = answer
+        if request.is_cancelled:
             return
         logger.debug("the peer cancelled %s (id %r)", request.method, request.id)
         request.cancel()
@@ -112,13 +158,15 @@ class InboundTable:
             del self._newest[key]
         else:
             self._shadowed.discard(request)
+        if self._grouped_methods and request.method in self._grouped_methods:
+            self._ungroup(request)
         if request.is_cancelled and not self._dialect.answers_cancelled:
             line = None
+        if self._looks_at_answers:
+            line = self._look_at_answer(key, request, line)
         if request.batch is not None:
             request.batch.fill(request.slot, line)
         elif line is not None:
-            if self._withdraws:
-                self._keep_unwritten(key, request)
             self._outbox.put(line, request)
         if self._when_empty and not self:
             waiters, self._when_empty = self._when_empty, []
@@ -167,15 +215,32 @@ class InboundTable:
         except RuntimeError:
             logger.debug("the loop is closed: a finalizer had nothing left to do")
 
+    def _ungroup(self, request: InboundRequest) -> None:
+        self._ungrouped.pop(request, None)
+        group = self._group_of.pop(request, None)
+        if group is not None:
+            members = self._groups[group]
+            del members[request]
+            if not members:
+                del self._groups[group]
+
     def _hold_batch(self, batch: BatchReply) -> None:
         if batch not in self._batches:
             self._batches.add(batch)
             batch.when_written(lambda: self._batches.discard(batch))
 
-    def _keep_unwritten(self, key: Hashable, request: InboundRequest) -> None:
-        self._unwritten[key] = request
-        if len(self._unwritten) > _UNWRITTEN_KEPT:
-            del self._unwritten[next(iter(self._unwritten))]
+    def _look_at_answer(self, key: Hashable, request: InboundRequest, line: bytes | None) -> bytes | None:
+        """Keep hold of an answer that may be withdrawn; show one that is followed to the dialect. What is written."""
+        if self._withdraws and line is not None and request.batch is None:
+            self._unwritten[key] = request
+            if len(self._unwritten) > _UNWRITTEN_KEPT:
+                del self._unwritten[next(iter(self._unwritten))]
+        watch = self._followed.pop(request, None) if self._followed else None
+        if watch is not None:
+            instead = watch(None if line is None else answer_of(request.id, line))
+            if instead is not None and line is not None:
+                return encode(instead)
+        return line
 
     def _take_back(self, key: Hashable) -> None:
         """A cancel for no request in flight: where the dialect withdraws, an answer not yet written is not written."""

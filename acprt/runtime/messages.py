@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, ForwardRef, Generic, TypeVar, cast, datac
 
 import msgspec
 
-__all__ = ["Notification", "Request", "is_message_type", "method_of", "reply_type_of"]
+from acprt.wire.frames import notification_template, request_template
+from acprt.wire.payloads import Decoder, decoder_for
+
+__all__ = ["Notification", "Request", "Shape", "is_message_type", "method_of", "reply_type_of", "shape_of"]
 
 R = TypeVar("R")
 
@@ -66,6 +69,7 @@ class _MessageMeta(msgspec.StructMeta):
         cls = super().__new__(mcls, name, bases, namespace, kw_only=kw_only, **given)
         if method is not None:
             cls.__acprt_method__ = method  # type: ignore[attr-defined]  # method_of reads it back
+        cls.__acprt_shape__ = None  # type: ignore[attr-defined]  # of this class, never of a base; made by shape_of
         return cls
 
 
@@ -109,6 +113,28 @@ class Request(_Message, Generic[R]):
 @dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class Notification(_Message):
     """Base of a typed notification: `class Progress(acprt.Notification, method="hello/progress")`."""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What sending the messages of one class takes, worked out once and kept on the class (bench-core w1, w3)."""
+
+    method: str
+    line: bytes  # to be filled by `fill_request` or `fill_notification`
+    is_request: bool
+    decoder: Decoder | None  # of the reply; None leaves plain values
+
+
+def shape_of(cls: Any) -> Shape:
+    """The shape of a message class. Raises TypeError for what is none, has no method or a reply without decoder."""
+    method = method_of(cls)
+    if issubclass(cls, Request):
+        reply_type = reply_type_of(cls)
+        decoder = None if reply_type is Any else decoder_for(reply_type)
+        shape = Shape(method, request_template(method), True, decoder)
+    else:
+        shape = Shape(method, notification_template(method), False, None)
+    cls.__acprt_shape__ = shape
+    return shape
 
 
 def is_message_type(value: Any) -> bool:

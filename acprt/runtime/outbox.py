@@ -46,6 +46,7 @@ class Outbox:
         "_owned",
         "_paused",
         "_piece",
+        "_to_wire",
         "_tracks_owners",
         "_transport",
         "_withdrawn",
@@ -71,9 +72,10 @@ class Outbox:
         self._loop = loop
         self._on_overflow = on_overflow
         self._tracks_owners = dialect.withdraws_queued
+        self._to_wire = None if type(dialect).to_wire is Dialect.to_wire else dialect.to_wire
         self._frames: list[bytes] = []
         self._bytes = 0
-        self._handed_over = 0  # bytes the transport took and may still hold
+        self._handed_over = 0  # bytes the transport may hold: of the last write, and of all since while it is full
         self._handed_frames = 0  # frames among them that were handed over while it was full
         self._oldest = 0.0
         self._wrote_at = 0.0
@@ -92,6 +94,8 @@ class Outbox:
         if self.busy:
             self._loop.call_soon(self.put, frame, owner)
             return
+        if self._to_wire is not None:
+            frame = self._to_wire(frame)
         if self.tap is not None:
             self.tap(frame)
         self.busy = True
@@ -100,7 +104,11 @@ class Outbox:
                 now = monotonic()
                 if now - self._wrote_at > _LONE_SECONDS and not self._in_burst and not self._paused:
                     self._wrote_at = now
-                    self._write_one(frame)
+                    if len(frame) < _FLUSH_BYTES:
+                        self._handed_over = len(frame) + 1
+                        self._transport.write(frame + b"\n")
+                    else:
+                        self._write_large(frame)
                     return
                 self._oldest = now
                 if not self._flush_due and not self._paused:
@@ -218,25 +226,19 @@ class Outbox:
             self._wrote_at = monotonic()
             if self._paused:
                 self._handed_frames += len(frames)
-            if len(frames) == 1:
-                self._write_one(frames[0])
+            if len(frames) == 1 and len(frames[0]) >= _FLUSH_BYTES:
+                self._write_large(frames[0])
                 return
             frames.append(b"")
             data = b"\n".join(frames)
-            self._handed_over += len(data)
+            self._handed_over = len(data) + (self._handed_over if self._paused else 0)
             self._transport.write(data)
-            if not self._paused:
-                self._handed_over = 0
 
-    def _write_one(self, frame: bytes) -> None:
-        self._handed_over += len(frame) + 1
-        if len(frame) < _FLUSH_BYTES:
-            self._transport.write(frame + b"\n")
-        else:  # a copy of a large frame costs more than a second write (bench-core w4)
-            self._transport.write(frame)
-            self._transport.write(b"\n")
-        if not self._paused:
-            self._handed_over = 0
+    def _write_large(self, frame: bytes) -> None:
+        """Without its terminator: a copy of a large frame costs more than a second write (bench-core w4)."""
+        self._handed_over = len(frame) + 1 + (self._handed_over if self._paused else 0)
+        self._transport.write(frame)
+        self._transport.write(b"\n")
 
     def _wake_if_drained(self) -> None:
         if self._drain_waiters and (self.closed or self.size <= self._limits.outbox_high_bytes):

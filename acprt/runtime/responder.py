@@ -13,13 +13,13 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from acprt.errors import RpcError
-from acprt.limits import DEFAULT_LIMITS
+from acprt.runtime.batch import BatchReply
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import NO_PARAMS, encode_error, encode_response
 from acprt.wire.ids import RequestId
@@ -32,7 +32,6 @@ __all__ = [
     "ANSWERED",
     "QUEUED",
     "RUNNING",
-    "BatchReply",
     "InboundRequest",
     "RequestCancellation",
     "RequestState",
@@ -62,13 +61,7 @@ QUEUED, RUNNING, ANSWERED = RequestState  # an attribute of an Enum class costs 
 _SHOWN = 200  # characters of a method in an error that replaces an answer: the method may be why it is too long
 
 
-class _Answered(msgspec.Struct):
-    id: RequestId
-
-
-_decode_answered = msgspec.json.Decoder(_Answered).decode
-
-
+@final
 class InboundRequest(msgspec.Struct, eq=False):
     """One request of the peer, from the reader to its answer. Handlers see it through a `Responder`.
 
@@ -82,6 +75,7 @@ class InboundRequest(msgspec.Struct, eq=False):
     received_at: float
     state: RequestState = QUEUED
     is_cancelled: bool = False  # the peer asked
+    cancelled_answer: Any = UNSET  # what it gets in the place of any error, if its dialect says so
     started: bool = False  # a `method` handler's task took its first step
     task: asyncio.Task[None] | None = None
     batch: BatchReply | None = None
@@ -98,17 +92,25 @@ class InboundRequest(msgspec.Struct, eq=False):
         if self.state is ANSWERED:
             self._log_duplicate()
             return
+        if result is None and self.cancelled_answer is not UNSET:
+            result = self.cancelled_answer  # of a handler that swallowed its cancel and had nothing to return
         try:
             line = encode_response(self.id, result)
         except UNENCODABLE as error:
             logger.error("the answer to %s (id %r) cannot be written as JSON: %s", self.method, self.id, error)
-            line = encode_error(self.id, encoding_error(error))
-        self._finish(line)
+            if result is self.cancelled_answer:
+                self.cancelled_answer = UNSET  # nor can it be written in the place of this error
+            self.fail(encoding_error(error))
+        else:
+            self._finish(line)
 
     def fail(self, error: RpcError) -> None:
         """Queue an error answer, unless there is an answer already."""
         if self.state is ANSWERED:
             self._log_duplicate()
+            return
+        if self.cancelled_answer is not UNSET:
+            self.answer(self.cancelled_answer)
             return
         try:
             line = encode_error(self.id, error)
@@ -224,70 +226,6 @@ class InboundRequest(msgspec.Struct, eq=False):
     def _log_duplicate(self) -> None:
         if not self.is_cancelled:  # an answer that a cancel has overtaken is nobody's mistake
             logger.warning("a second answer to %s (id %r) was ignored: the first one wins", self.method, self.id)
-
-
-class BatchReply:
-    """The answers of one batch: one array, written when every slot is filled and every member dispatched (BA-09)."""
-
-    __slots__ = ("_dispatched", "_open", "_put", "_slots", "_when_written", "_written", "limit")
-
-    def __init__(self, put: Callable[[bytes], None], limit: int = DEFAULT_LIMITS.line_out_bytes) -> None:
-        self.limit = limit  # bytes of the array
-        self._put = put
-        self._slots: list[bytes | None] = []
-        self._open = 0
-        self._dispatched = False
-        self._written = False
-        self._when_written: list[Callable[[], None]] = []
-
-    def new_slot(self) -> int:
-        """A place in the array, in source order; by position, since ids may repeat (BA-11)."""
-        self._slots.append(None)
-        self._open += 1
-        return len(self._slots) - 1
-
-    def fill(self, slot: int, line: bytes | None) -> None:
-        """The answer of one slot; None leaves it out."""
-        self._slots[slot] = line
-        self._open -= 1
-        self._write_if_complete()
-
-    def dispatched(self) -> None:
-        """Every member was handled to its end, trailing notifications included, or never will be."""
-        self._dispatched = True
-        self._write_if_complete()
-
-    def when_written(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once the array is queued, or it is clear that there is none; at once if it is."""
-        if self._written:
-            callback()
-        else:
-            self._when_written.append(callback)
-
-    def _write_if_complete(self) -> None:
-        if self._dispatched and not self._open and not self._written:
-            self._written = True
-            lines = [line for line in self._slots if line is not None]
-            if lines:
-                size = sum(map(len, lines)) + len(lines) + 1  # with brackets and commas
-                if size > self.limit:
-                    self._shorten(lines, size)
-                self._put(b"[" + b",".join(lines) + b"]")
-            callbacks, self._when_written = self._when_written, []
-            for callback in callbacks:
-                callback()
-
-    def _shorten(self, lines: list[bytes], size: int) -> None:
-        """Put errors in the place of the largest answers until the array is within the limit, or nothing helps."""
-        logger.error("the answers of a batch are %d bytes, over the limit of %d: the largest fail", size, self.limit)
-        error = line_too_long("the array of all answers of the batch", size, self.limit)
-        for at in sorted(range(len(lines)), key=lambda at: len(lines[at]), reverse=True):
-            if size <= self.limit:
-                return
-            shorter = encode_error(_decode_answered(lines[at]).id, error)
-            if len(shorter) < len(lines[at]):
-                size -= len(lines[at]) - len(shorter)
-                lines[at] = shorter
 
 
 class Responder(Generic[T]):

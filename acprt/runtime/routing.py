@@ -19,7 +19,7 @@ from acprt.runtime.responder import InboundRequest, Responder
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import NO_PARAMS, ResponseFrame
 from acprt.wire.ids import RequestId
-from acprt.wire.payloads import decode_params, decode_result
+from acprt.wire.payloads import Decoder, decode_params, decode_result
 
 __all__ = ["Dispatch", "Offer", "ResponseRouter"]
 
@@ -147,7 +147,7 @@ class Dispatch(Generic[M]):
 
     __slots__ = ("_changed", "_offer", "_params", "_result", "message", "method", "responder", "router")
 
-    def __init__(self, offer: Offer, decoder: msgspec.json.Decoder[Any] | None = None) -> None:
+    def __init__(self, offer: Offer, decoder: Decoder | None = None) -> None:
         self._offer = offer
         self._changed: Any = msgspec.UNSET
         self._params: Any = msgspec.UNSET

@@ -128,9 +128,18 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         self._consume("detach")
         self._call.leave()
 
-    def cancel(self) -> None:
-        """Ask the peer to stop, once per request, whoever asks; the answer still comes where the protocol has one."""
-        self._call.cancel()
+    def cancel(self, *, reason: str | None = None) -> None:
+        """Ask the peer to stop, once per request, whoever asks; the answer still comes where the protocol has one.
+
+        `reason` is for the peer's eyes, where the protocol has a place for it.
+        """
+        self._call.cancel(reason)
+
+    def describe_silence(self) -> str:
+        """Why there may be no answer yet, as far as can be seen from here: for the text of a timeout of your own. Names
+        the request, how long it waits, lines that could not be read, what became of a child, what holds the loop.
+        """
+        return self._cx.describe_silence(self._call)
 
     def map(self, fn: Callable[[R], S]) -> SentRequest[S]:
         """A handle whose success value is `fn(value)`, called once; errors bypass it. Consumes this handle."""
@@ -180,8 +189,13 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         # Small on purpose: its frame is a sixth of what a pending request costs (bench-core w6).
         call = self._call
         if call.outcome is None:
+            if self._cx.dispatch.running is not None:
+                self._refuse_in_dispatch_loop()
+            call.waiter = self._cx.loop.create_future()
+            if call.watched is not None:
+                call.awaited()
             try:
-                await self._waiter()
+                await call.waiter
             except asyncio.CancelledError:
                 call.abandon()
                 raise
@@ -190,7 +204,11 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
     async def _wait_until(self, timeout: float) -> R:
         call, cx = self._call, self._cx
         if call.outcome is None:
-            waiter = self._waiter()
+            if cx.dispatch.running is not None:
+                self._refuse_in_dispatch_loop()
+            waiter = call.waiter = cx.loop.create_future()
+            if call.watched is not None:
+                call.awaited()
             timer = cx.loop.call_later(timeout, _expire, waiter)
             try:
                 await waiter
@@ -200,27 +218,24 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
             except TimeoutError:
                 if call.outcome is None:  # else the answer came in the same moment
                     call.abandon(f"no answer within {timeout:g} s")
-                    raise TimeoutError(cx.describe_silence(call)) from None
+                    raise TimeoutError(self.describe_silence()) from None
             finally:
                 timer.cancel()
         return self._value()
 
-    def _waiter(self) -> asyncio.Future[None]:
-        """The future that the outcome sets. Raises DispatchLoopBlocked where waiting for it would be for ever."""
+    def _refuse_in_dispatch_loop(self) -> None:
+        """Raise DispatchLoopBlocked where waiting would be for ever: in the dispatch task itself.
+
+        Asked only while a handler holds the loop, since `current_task` is slow on 3.11 (bench-core w1).
+        """
         call, cx = self._call, self._cx
-        if (
-            cx.dispatch.running is not None and current_task() is cx.dispatch_task
-        ):  # asked first: current_task is slow on 3.11 (w1)
+        if current_task() is cx.dispatch_task:
             call.abandon()
             raise DispatchLoopBlocked(
                 f"block_task() of {call.method} (id {call.id}) inside the dispatch loop, in {cx.running_handler}: "
                 "the loop that would receive the answer is the one that waits. Use on_receiving_result(callback), "
                 "or wait in cx.spawn(…) or in a `method` handler"
             )
-        waiter = call.waiter = cx.loop.create_future()
-        if call.watched is not None:
-            call.awaited()
-        return waiter
 
     def _value(self) -> R:
         value: R = self._call.result()

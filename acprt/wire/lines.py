@@ -12,6 +12,8 @@ __all__ = ["Line", "LineSplitter", "OversizedLine"]
 _HEAD_BYTES = 4096  # enough of an over-long line to recover its id, which most peers write first or second
 _CRUMB_BYTES = 1024  # a piece this small costs more as an object than it holds
 _TAIL_BYTES = 256  # and some write last
+_SEARCHED = 4096  # bytes from which a LF is looked for first: `split` takes forty times as long (bench-core w4)
+_LF = 0x0A
 _CR = 0x0D
 
 
@@ -41,6 +43,9 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[Line]:
         """The lines that `data` completes, in order. An over-long one stands in its place as an `OversizedLine`."""
+        if len(data) >= _SEARCHED and _LF not in data:
+            self._hold(data)
+            return []
         pieces = data.split(b"\n")
         rest = pieces.pop()
         lines: list[Line] = pieces  # type: ignore[assignment]  # a list of bytes of our own; widened in place, not copied

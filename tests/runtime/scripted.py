@@ -130,6 +130,18 @@ async def scripted(endpoint: acprt.Endpoint) -> AsyncIterator[tuple[acprt.Connec
         await cx.aclose()
 
 
+def keeper() -> tuple[acprt.Endpoint, list[acprt.Responder[Any]]]:
+    """An endpoint that answers no `ask` by itself, and the responders that it keeps, in the order of the requests."""
+    endpoint = acprt.Endpoint("keeper")
+    kept: list[acprt.Responder[Any]] = []
+
+    @endpoint.on_receive_request("ask")
+    async def ask(_params: Any, responder: acprt.Responder[Any]) -> None:
+        kept.append(responder)
+
+    return endpoint, kept
+
+
 async def until_idle() -> None:
     """Let everything that can go on without the peer go on."""
     for _ in range(20):

@@ -78,7 +78,14 @@ async def unread(kind: str) -> AsyncIterator[Transport]:
             yield transport
 
 
+@pytest.fixture
+def short_goodbye(monkeypatch):
+    """A stream that its peer does not read is given up earlier than after the second it has."""
+    monkeypatch.setattr("acprt.transports.streams._CLOSE_SECONDS", 0.05)
+
+
 @pytest.mark.parametrize("kind", ["child", "tcp"])
+@pytest.mark.usefixtures("short_goodbye")
 class TestPeerThatNeverReads:
     """The same over real pipes and sockets, which take some of it."""
 

@@ -19,6 +19,7 @@ from tests.runtime.scripted import (
     ScriptedTransport,
     cancel,
     error,
+    keeper,
     notification,
     request,
     result,
@@ -327,12 +328,7 @@ class TestWhileTheHandlerRuns:
 
     def test_kept_responder_is_only_marked(self, run):
         """CA-01: nobody but its holder answers."""
-        endpoint = acprt.Endpoint("x")
-        kept: list[Requests] = []
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: Requests) -> None:
-            kept.append(responder)
+        endpoint, kept = keeper()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -443,12 +439,7 @@ class TestDuplicateIds:
 
     def test_newest_request_owns_the_id_and_each_is_answered_once(self, run):
         """CA-12: the cancel hits only the newest; the older one's marker never fires, also when it is alone again."""
-        endpoint = acprt.Endpoint("x")
-        kept: list[Requests] = []
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: Requests) -> None:
-            kept.append(responder)
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (cx, transport):
@@ -639,13 +630,8 @@ class TestTheNotificationItself:
     @pytest.mark.parametrize("claim", [True, False])
     def test_handler_observes_what_has_happened_already(self, run, claim):
         """CA-05, CP-05: claiming it changes nothing."""
-        endpoint = acprt.Endpoint("x")
-        kept: list[Requests] = []
+        endpoint, kept = keeper()
         observed: list[tuple[Any, bool]] = []
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: Requests) -> None:
-            kept.append(responder)
 
         @endpoint.on_receive_dispatch
         async def look(dispatch: acprt.Dispatch[Any]) -> acprt.Handled | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -11,13 +10,12 @@ import acprt
 from tests.runtime.scripted import (
     cancel,
     error,
+    keeper,
     request,
     result,
     scripted,
     until_idle,
 )
-
-Requests = acprt.Responder[Any]
 
 CANCELLED_1 = error(1, -32800, "Request cancelled")
 
@@ -25,20 +23,9 @@ CANCELLED_1 = error(1, -32800, "Request cancelled")
 class TestMarker:
     """`RequestCancellation`: what a handler can do with it."""
 
-    @staticmethod
-    def _keeper() -> tuple[acprt.Endpoint, list[Requests]]:
-        endpoint = acprt.Endpoint("x")
-        kept: list[Requests] = []
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: Requests) -> None:
-            kept.append(responder)
-
-        return endpoint, kept
-
     def test_markers_of_one_request_share_their_state(self, run):
         """CA-02, CA-04: whenever they were asked for."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (_cx, transport):
@@ -60,7 +47,7 @@ class TestMarker:
 
     def test_waiting_may_be_given_up(self, run):
         """CA-02: a cancelled waiter leaves no listener behind, and the others still wake."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (_cx, transport):
@@ -78,7 +65,7 @@ class TestMarker:
 
     def test_run_until_cancelled_gives_the_result(self, run):
         """CA-03."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (_cx, transport):
@@ -101,7 +88,7 @@ class TestMarker:
 
     def test_run_until_cancelled_cancels_the_work_and_waits_for_its_cleanup(self, run):
         """CA-03, PY-12."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
         steps: list[str] = []
 
         async def work() -> None:
@@ -128,7 +115,7 @@ class TestMarker:
 
     def test_run_until_cancelled_never_starts_work_for_a_cancelled_request(self, run):
         """CA-03: and the coroutine is closed, not left to be complained about."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (_cx, transport):
@@ -147,7 +134,7 @@ class TestMarker:
 
     def test_result_wins_when_both_are_ready(self, run):
         """CA-03."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (_cx, transport):
@@ -165,7 +152,7 @@ class TestMarker:
 
     def test_run_until_cancelled_passes_a_cancellation_of_its_own_task_on(self, run):
         """PY-11: -32800 only when the peer asked; the work does not outlive the wait."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
         steps: list[str] = []
 
         async def work() -> None:
@@ -190,7 +177,7 @@ class TestMarker:
 
     def test_cancel_after_the_answer_leaves_the_marker_unset(self, run):
         """CA-11."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (_cx, transport):
@@ -206,7 +193,7 @@ class TestMarker:
 
     def test_marker_of_a_finished_request_never_fires(self, run):
         """CA-13: who waits on it waits until its own task is cancelled, also past the end of the connection."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (cx, transport):
@@ -225,7 +212,7 @@ class TestMarker:
 
     def test_eof_sets_no_marker(self, run):
         """CA-18: the peer said nothing; the drain decides what becomes of the work."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (cx, transport):
@@ -240,7 +227,7 @@ class TestMarker:
 
     def test_listener_may_act_on_the_connection(self, run):
         """CA-17: it runs when the table is consistent, so it may answer, send and cancel."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (cx, transport):
@@ -259,7 +246,7 @@ class TestMarker:
 
     def test_failing_listener_costs_only_itself(self, run, caplog):
         """CA-17: the chunk that held the cancel is read to its end."""
-        endpoint, kept = self._keeper()
+        endpoint, kept = keeper()
         called: list[str] = []
 
         async def main():

@@ -24,6 +24,12 @@ from tests.runtime.scripted import (
 Outcome = acprt.Result[Any]
 
 
+@pytest.fixture
+def short_moments(monkeypatch):
+    """What swallows a cancel is given less than the second that it has."""
+    monkeypatch.setattr("acprt.runtime.tasks._LAST_WAIT", 0.05)
+
+
 class TestClose:
     """`aclose()`: any task, any order, idempotent, bounded."""
 
@@ -230,6 +236,7 @@ class TestTearingDown:
         run(self._close_while(start, endpoint))
         assert sorted(ended) == ["background", "method", "ordered", "spawned"]
 
+    @pytest.mark.usefixtures("short_moments")
     def test_one_that_swallows_the_first_cancel_is_cancelled_again(self, run):
         """Such work is waited for."""
         endpoint = acprt.Endpoint("near")
@@ -251,6 +258,7 @@ class TestTearingDown:
         assert len(cancels) == 2
         assert transport.written == [result(1, None)]
 
+    @pytest.mark.usefixtures("short_moments")
     def test_one_that_swallows_every_cancel_is_left_behind_and_answered_for(self, run, caplog):
         """The close is bounded whatever a handler does."""
         endpoint = acprt.Endpoint("near")
@@ -358,6 +366,7 @@ class TestTearingDown:
         run(main())
         assert "cannot close" in caplog.text
 
+    @pytest.mark.usefixtures("short_moments")
     def test_callback_that_never_returns_does_not_hold_up_the_close(self, run):
         """Callbacks of requests that the end fails get a moment, no more."""
 

@@ -484,6 +484,25 @@ class TestCloseCallbackPrecedence:
 class TestInProcess:
     """An endpoint is a transport (LC-13)."""
 
+    def test_what_keeps_the_other_side_from_being_served_is_raised_here(self, run, caplog) -> None:
+        """DEC-5: a message that cannot be decoded fails by its name where the connection is opened, on either side."""
+
+        class Unreadable(acprt.Request[Any], method="unreadable"):
+            at: complex | range
+
+        served = acprt.Endpoint("served")
+
+        @served.method
+        async def unreadable(request: Unreadable) -> None: ...
+
+        async def main() -> None:
+            with pytest.raises(TypeError, match="Unreadable"):
+                async with acprt.Endpoint("caller").connect(served):
+                    pass
+            assert caplog.records == []
+
+        run(main())
+
     @staticmethod
     def _server() -> acprt.Endpoint:
         server = acprt.Endpoint("server")

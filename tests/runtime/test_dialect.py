@@ -16,6 +16,7 @@ from tests.runtime.scripted import (
     ScriptedTransport,
     cancel,
     error,
+    keeper,
     notification,
     request,
     result,
@@ -89,6 +90,20 @@ def waiting_endpoint() -> tuple[acprt.Endpoint, list[str]]:
     return endpoint, steps
 
 
+def seeing_endpoint() -> tuple[acprt.Endpoint, list[str]]:
+    """It answers every request with "ok", and the methods of what it was given, in order."""
+    endpoint = acprt.Endpoint("x")
+    seen: list[str] = []
+
+    @endpoint.on_receive_dispatch
+    async def see(dispatch: acprt.Dispatch[Any]) -> None:
+        seen.append(dispatch.method)
+        if dispatch.responder is not None:
+            dispatch.responder.respond("ok")
+
+    return endpoint, seen
+
+
 class TestAnswersCancelled:
     """`answers_cancelled = False`: the request just ends (DEC-9, DEC-11)."""
 
@@ -124,12 +139,7 @@ class TestAnswersCancelled:
 
     def test_answer_of_a_kept_responder_is_held_back(self, run):
         """DEC-9: centrally, not in the handler."""
-        endpoint = acprt.Endpoint("x")
-        kept: list[Requests] = []
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: Requests) -> None:
-            kept.append(responder)
+        endpoint, kept = keeper()
 
         async def main():
             async with speaking(Silent(), endpoint) as (cx, transport):
@@ -451,14 +461,7 @@ class TestAdmission:
                 self.opened = self.opened or frame.method == "initialize"
                 return None if self.opened else acprt.RpcError.invalid_request({"reason": "not initialized"})
 
-        endpoint = acprt.Endpoint("x")
-        seen: list[str] = []
-
-        @endpoint.on_receive_dispatch
-        async def see(dispatch: acprt.Dispatch[Any]) -> None:
-            seen.append(dispatch.method)
-            if dispatch.responder is not None:
-                dispatch.responder.respond("ok")
+        endpoint, seen = seeing_endpoint()
 
         async def talk():
             async with speaking(Handshake(), endpoint) as (cx, transport):
@@ -496,14 +499,7 @@ class TestAdmission:
             def admit(self, frame: RequestFrame | NotificationFrame) -> acprt.RpcError | None:
                 return acprt.RpcError.invalid_request() if frame.method.startswith("refused") else None
 
-        endpoint = acprt.Endpoint("x")
-        seen: list[str] = []
-
-        @endpoint.on_receive_dispatch
-        async def see(dispatch: acprt.Dispatch[Any]) -> None:
-            seen.append(dispatch.method)
-            if dispatch.responder is not None:
-                dispatch.responder.respond("ok")
+        endpoint, seen = seeing_endpoint()
 
         async def main():
             async with speaking(Buffering(), endpoint) as (_cx, transport):
@@ -525,14 +521,7 @@ class TestAdmission:
         class Buffering(acprt.Dialect):
             opening_buffer = 3
 
-        endpoint = acprt.Endpoint("x")
-        seen: list[str] = []
-
-        @endpoint.on_receive_dispatch
-        async def see(dispatch: acprt.Dispatch[Any]) -> None:
-            seen.append(dispatch.method)
-            if dispatch.responder is not None:
-                dispatch.responder.respond("ok")
+        endpoint, seen = seeing_endpoint()
 
         async def main():
             async with speaking(Buffering(), endpoint) as (_cx, transport):
@@ -652,6 +641,42 @@ class TestCancelRules:
                 release.set()
                 await until_idle()
                 assert transport.written == [result(1, "ready")]
+
+        run(main())
+
+    def test_cancelled_request_gets_the_result_that_the_dialect_has_for_its_method(self, run):
+        """In the place of any error, in whatever state the cancel finds it; other methods get -32800."""
+
+        class Worded(acprt.Dialect):
+            def cancelled_answer(self, method: str) -> Any:
+                return "cancelled" if method in ("slow", "keep") else super().cancelled_answer(method)
+
+        endpoint, _steps = waiting_endpoint()
+        kept: list[Requests] = []
+
+        @endpoint.on_receive_request("keep")
+        async def keep(_params: Any, responder: Requests) -> None:
+            kept.append(responder)
+
+        @endpoint.method("other")
+        async def other(_params: Any) -> None:
+            await asyncio.Event().wait()
+
+        async def main():
+            async with speaking(Worded(), endpoint) as (_cx, transport):
+                transport.deliver(request(1, "slow"), request(2, "other"), request(3, "keep"))
+                await until_idle()
+                transport.deliver(cancel(1), cancel(2), cancel(3), request(4, "slow"), cancel(4))
+                await until_idle()
+                kept.pop().respond_with_error(acprt.RpcError(-1, "not now"))
+                await until_idle()
+                answers = {answer["id"]: answer for answer in transport.written}
+                assert answers == {
+                    1: result(1, "cancelled"),
+                    2: error(2, -32800, "Request cancelled"),
+                    3: result(3, "cancelled"),
+                    4: result(4, "cancelled"),
+                }
 
         run(main())
 

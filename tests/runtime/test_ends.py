@@ -16,6 +16,7 @@ from tests.runtime.scripted import (
     SHUTTING_DOWN,
     ScriptedTransport,
     error,
+    keeper,
     notification,
     request,
     result,
@@ -176,6 +177,21 @@ class TestEveryEnd:
                     await sent.block_task()
                 check(caught.value, end, "new")
                 await until_idle()
+                assert it.transport.written == before
+
+        run(main())
+
+    def test_the_reason_can_be_asked_for_without_a_request(self, run, end):
+        """For who waits for something else: None while requests are answered, and nothing is written to ask."""
+
+        async def main():
+            async with ending() as it:
+                assert it.cx.closed_error("m") is None
+                await it.bring(end)
+                before = it.transport.written
+                failure = it.cx.closed_error("m")
+                assert failure is not None
+                check(failure, end, "m")
                 assert it.transport.written == before
 
         run(main())
@@ -507,12 +523,7 @@ class TestEndOfInput:
 
     def test_the_connection_lives_on_in_the_other_direction(self, run):
         """EO-16, PY-66: notifications, answers, spawned work and dynamic handlers; only requests are refused."""
-        endpoint = acprt.Endpoint("near")
-        kept: list[acprt.Responder[Any]] = []
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: acprt.Responder[Any]) -> None:
-            kept.append(responder)
+        endpoint, kept = keeper()
 
         async def main():
             async with scripted(endpoint) as (cx, transport):

@@ -12,7 +12,7 @@ import pytest
 import acprt
 from acprt.runtime.responder import InboundRequest
 from tests.rawpeer import raw_client_of, raw_server_for, turns
-from tests.runtime.scripted import error
+from tests.runtime.scripted import error, keeper
 
 DROPPED = "request handler dropped its responder for `ask`"
 
@@ -144,15 +144,10 @@ class TestForwardedCancellation:
         """SR-20: a long request does not keep the short ones that ended while it was served."""
 
         async def main():
-            endpoint = acprt.Endpoint()
-            kept: list[acprt.Responder[Any]] = []
-
-            @endpoint.on_receive_request("long")
-            async def long(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
-                kept.append(responder)
+            endpoint, kept = keeper()
 
             async with raw_client_of(endpoint) as up, raw_server_for(acprt.Endpoint()) as (cx, down):
-                up.request(1, "long")
+                up.request(1, "ask")
                 await up.settled()
                 (responder,) = kept
                 for id in range(1, 101):

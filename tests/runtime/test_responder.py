@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import acprt
+from acprt.limits import Limits
 from tests.rawpeer import raw_client_of, raw_server_for
 from tests.runtime.scripted import error, request, result, scripted, until_idle
 
@@ -490,7 +491,7 @@ class TestAfterResponse:
         """A future is awaited like a coroutine; at the end of the connection it does not hold up the close."""
 
         async def main():
-            endpoint = acprt.Endpoint("x")
+            endpoint = acprt.Endpoint("x", limits=Limits(drain_seconds=0.05))
             loop = asyncio.get_running_loop()
             futures = [loop.create_future(), loop.create_future()]
 

@@ -235,6 +235,21 @@ class TestBlockTask:
 
         run(main())
 
+    def test_silence_can_be_described_for_a_timeout_of_ones_own(self, run):
+        """The same text, however the answer is waited for."""
+
+        async def main():
+            async with raw_server_for(acprt.Endpoint()) as (cx, peer):
+                sent = cx.send_request("work")
+                peer.send_raw(b"Welcome!\n")
+                await peer.settled()
+                text = sent.describe_silence()
+                assert text.startswith("no answer to work (id 1) after 0.")
+                assert text.endswith("1 line of the peer were no JSON-RPC, the first: 'Welcome!'")
+                sent.detach()
+
+        run(main())
+
     @pytest.mark.parametrize("later", range(5))
     def test_answer_and_timeout_in_the_same_moment(self, run, later):
         """Either the answer is returned, or TimeoutError is raised and the request cancelled; never neither."""

@@ -141,7 +141,7 @@ class TestDrop:
         threads: list[bool] = []
 
         class Recording(acprt.Dialect):
-            def build_cancel(self, id: Any, reason: str | None = None) -> tuple[str, Any]:
+            def build_cancel(self, id: Any, reason: str | None = None) -> tuple[str, Any] | None:
                 threads.append(threading.current_thread() is threading.main_thread())
                 return super().build_cancel(id, reason)
 

@@ -15,6 +15,7 @@ from typing import Any
 from acprt.limits import Limits
 from acprt.transports.process import AgentProcess
 from acprt.wire.lines import OversizedLine
+from tests.programs import python_code
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -176,7 +177,7 @@ def has_children() -> bool:
 
 def run_script(script: str, status: int = 0) -> str:
     """What the program `script` prints; it must end by itself, with that status and no traceback."""
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(script)]
+    command = python_code(textwrap.dedent(script))
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr, done.stderr

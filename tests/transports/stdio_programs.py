@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.programs import python_code, python_file
 from tests.transports.redirections import ENVIRONMENT, SECONDS
 
-STRICT = ["-X", "dev", "-W", "error"]
-ECHO = [sys.executable, *STRICT, str(Path(__file__).parent / "stdio_echo.py")]
+ECHO = python_file(Path(__file__).parent / "stdio_echo.py")
 
 PREAMBLE = """
 import asyncio, os, sys, threading
@@ -44,7 +43,7 @@ def go(main):
 
 def program(loop_name: str, text: str) -> list[str]:
     """A program that has the names of the preamble."""
-    return [sys.executable, *STRICT, "-c", f"LOOP = {loop_name!r}\n{PREAMBLE}\n{text}"]
+    return python_code(f"LOOP = {loop_name!r}\n{PREAMBLE}\n{text}")
 
 
 def run_piped(argv: list[str], data: bytes = b"", **options) -> subprocess.CompletedProcess[bytes]:

@@ -303,6 +303,7 @@ def test_descriptors_are_balanced(run) -> None:
     """Whatever way an end goes, its descriptors go with it."""
 
     async def main() -> None:
+        join_threads("acprt-fd-")  # those of earlier tests, which close theirs
         before = descriptors()
         for make in (own_pipe, os.pipe, lambda: tuple(end.detach() for end in socket.socketpair())):
             for how in ("eof", "close", "abort", "error"):

@@ -157,8 +157,9 @@ def test_unterminated_tail_is_a_line_and_then_comes_the_end(run) -> None:
     run(main())
 
 
-def test_nothing_but_a_pause_is_called_from_inside_open_or_write(run) -> None:
+def test_nothing_but_a_pause_is_called_from_inside_open_or_write(run, monkeypatch) -> None:
     """The Sink contract of transports/base.py: a writer that never yields is told to wait, too."""
+    monkeypatch.setattr("acprt.transports.streams._CLOSE_SECONDS", 0.05)  # nobody reads what was written
 
     async def main() -> None:
         ours, theirs = socket.socketpair()

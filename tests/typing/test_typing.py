@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+ACCEPTED = ("accepted.py", "accepted_acp.py")
+REJECTED = ("rejected.py", "rejected_acp.py")
 ROOT = HERE.parents[1]
 
 _IGNORE = re.compile(r"  # type: ignore\[(?P<codes>[\w, -]+)\].*$")
@@ -20,7 +22,7 @@ _ERROR = re.compile(r"^.*?:(?P<line>\d+): error: .*\[(?P<code>[\w-]+)\]$")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What mypy says of each file, outside of this project's own configuration and without a single ignore."""
     folder = tmp_path_factory.mktemp("typing")
-    for name in ("accepted.py", "rejected.py"):
+    for name in ACCEPTED + REJECTED:
         lines = (HERE / name).read_text(encoding="utf-8").splitlines()
         (folder / name).write_text("\n".join(_IGNORE.sub("", line) for line in lines), encoding="utf-8")
     command = [
@@ -33,7 +35,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         "--no-error-summary",
     ]
     done = subprocess.run(
-        [*command, f"--cache-dir={folder / 'cache'}", "--hide-error-context", "accepted.py", "rejected.py"],
+        [*command, f"--cache-dir={folder / 'cache'}", "--hide-error-context", *ACCEPTED, *REJECTED],
         cwd=folder,
         env={"MYPYPATH": str(ROOT), "PATH": ""},
         capture_output=True,
@@ -42,7 +44,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         check=False,
     )
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    said: dict[str, list[str]] = {"accepted.py": [], "rejected.py": []}
+    said: dict[str, list[str]] = {name: [] for name in ACCEPTED + REJECTED}
     for line in done.stdout.splitlines():
         if ": error: " in line:
             said.setdefault(line.partition(":")[0], []).append(line)
@@ -53,19 +55,21 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 class TestStrictUsers:
     """The promise of `py.typed` for whoever checks types."""
 
-    def test_program_is_accepted_as_it_is(self, checked):
+    @pytest.mark.parametrize("name", ACCEPTED)
+    def test_program_is_accepted_as_it_is(self, checked, name):
         """HC-10, SR-08: reply types come out of block_task, map and callbacks; decorators keep signatures."""
-        assert checked["accepted.py"] == []
+        assert checked[name] == []
 
-    def test_wrong_lines_are_rejected_by_the_errors_they_name(self, checked):
+    @pytest.mark.parametrize("name", REJECTED)
+    def test_wrong_lines_are_rejected_by_the_errors_they_name(self, checked, name):
         """HC-10, SR-08: and no other line is."""
         expected = set()
-        for number, line in enumerate((HERE / "rejected.py").read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate((HERE / name).read_text(encoding="utf-8").splitlines(), start=1):
             if (found := _IGNORE.search(line)) is not None:
                 expected |= {(number, code.strip()) for code in found["codes"].split(",")}
-        said = {(int(found["line"]), found["code"]) for line in checked["rejected.py"] if (found := _ERROR.match(line))}
+        said = {(int(found["line"]), found["code"]) for line in checked[name] if (found := _ERROR.match(line))}
         assert said == expected
 
     def test_package_itself_has_no_errors(self, checked):
         """Users check our types with theirs: nothing of the package may show up in their output."""
-        assert checked.keys() == {"accepted.py", "rejected.py"}
+        assert checked.keys() == {*ACCEPTED, *REJECTED}

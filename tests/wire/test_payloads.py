@@ -10,7 +10,7 @@ from msgspec import Raw
 
 import acprt
 from acprt.wire.frames import NO_PARAMS
-from acprt.wire.payloads import decode_params, decode_result, decoder_for
+from acprt.wire.payloads import Decoder, decode_params, decode_result, decoder_for
 
 
 class Point(msgspec.Struct, rename="camel"):
@@ -20,6 +20,21 @@ class Point(msgspec.Struct, rename="camel"):
 
 class Kind(msgspec.Struct):
     kind: Literal["a"]
+
+
+class Pair:
+    """A type that decodes itself: two numbers as an array, or as text with a comma in it."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+
+    @staticmethod
+    def __acprt_decoder__(_type: object) -> Decoder:
+        strict, text = msgspec.json.Decoder(list[int]), msgspec.json.Decoder(str)
+        return Decoder(
+            lambda raw: Pair(strict.decode(raw)),
+            lambda raw: Pair([int(each) for each in text.decode(raw).split(",")]),
+        )
 
 
 TYPED = decoder_for(Point)
@@ -129,3 +144,24 @@ class TestResults:
         with pytest.raises(acprt.RpcError) as caught:
             decode_result(None, Raw(b'"\xff"'))
         assert caught.value.code == -32603
+
+
+class TestTypesThatDecodeThemselves:
+    """A class may bring its decoder, with a second attempt for what the first refuses."""
+
+    @pytest.mark.parametrize("type_", [Pair, Pair | None, list[Pair]], ids=str)
+    def test_a_class_is_asked_wherever_it_stands_in_the_type(self, type_):
+        assert decoder_for(type_).decode_again is not None
+        assert decode_params(decoder_for(type_), Raw(b"[1,2]")).numbers == [1, 2]
+
+    def test_the_second_attempt_reads_what_the_first_refuses(self):
+        assert decode_params(decoder_for(Pair), Raw(b'"1,2"')).numbers == [1, 2]
+        assert decode_result(decoder_for(Pair), Raw(b'"3"')).numbers == [3]
+
+    def test_what_both_refuse_is_an_error_that_tells_of_the_second(self):
+        error = refusal(decoder_for(Pair), b'{"a":1}')
+        assert error.code == -32602
+        assert "Expected `str`" in error.data["error"]
+
+    def test_other_types_have_one_attempt(self):
+        assert TYPED.decode_again is None
