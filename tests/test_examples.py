@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 ECHO_AGENT = shlex.join([sys.executable, str(EXAMPLES / "echo_agent.py")])
+SLOW_AGENT = shlex.join([sys.executable, str(EXAMPLES / "slow_agent.py")])  # one that can be stopped
 SECONDS = 45
 
 SCRIPTED_AGENT = """
@@ -72,7 +73,9 @@ def answering(outcome: str) -> str:
 
 def test_every_example_is_run_here() -> None:
     """Examples are run by a test."""
-    tested = re.findall(r"\b(\w+\.py)\b", Path(__file__).read_text(encoding="utf-8"))
+    tests = Path(__file__).parent
+    pages = [*tests.rglob("test_*examples.py"), tests / "test_agent_benchmark.py"]
+    tested = re.findall(r"\b(\w+\.py)\b", "".join(page.read_text(encoding="utf-8") for page in pages))
     assert {path.name for path in EXAMPLES.glob("*.py")} <= set(tested)
 
 
@@ -90,11 +93,11 @@ class TestEchoAgent:
         done = run_example("raw_prompt.py", ECHO_AGENT, text)
         assert (done.stdout, done.stderr, done.returncode) == (f"{text}\n[end_turn]\n", "", 0)
 
-    def test_unknown_session_is_refused(self) -> None:
-        """An error, and nothing else, for a session that was never opened."""
+    def test_prompt_before_initialize_is_refused(self) -> None:
+        """An error, and nothing else."""
         request = '{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}\n'
         done = run_example("echo_agent.py", stdin=None, input=request)
-        assert '"code":-32002' in done.stdout
+        assert '"code":-32600' in done.stdout
         assert done.stdout.count("\n") == 1
         assert (done.stderr, done.returncode) == ("", 0)
 
@@ -110,7 +113,7 @@ class TestEchoAgent:
 class TestRawPrompt:
     def test_interrupt_cancels_the_turn(self) -> None:
         """Ctrl-C becomes session/cancel; the agent's answer ends the program as usual."""
-        command = [sys.executable, str(EXAMPLES / "raw_prompt.py"), ECHO_AGENT, "word " * 5_000]
+        command = [sys.executable, str(EXAMPLES / "raw_prompt.py"), SLOW_AGENT, "word " * 5_000]
         with subprocess.Popen(
             command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         ) as program:
@@ -271,14 +274,14 @@ class TestProxy:
         answers = sorted(done.stdout.splitlines())
         assert [re.sub(r'.*"id":(\d+).*', r"\1", answer) for answer in answers] == ["0", "1", "2"]
         assert '"protocolVersion":1' in answers[0]
-        assert '"sessionId":"echo-1"' in answers[1]
+        assert '"sessionId":"sess-1"' in answers[1]
         assert '"code":-32601' in answers[2]
         assert "proxy: request session/new from the client\n" in done.stderr
         assert done.returncode == 0
 
     def test_cancels_pass_through(self) -> None:
         """Of a session as they are; of a request to what it is behind the proxy, where it has another id."""
-        command = [sys.executable, "-W", "error", str(EXAMPLES / "proxy.py"), ECHO_AGENT]
+        command = [sys.executable, "-W", "error", str(EXAMPLES / "proxy.py"), SLOW_AGENT]
         with subprocess.Popen(
             command,
             env=ENVIRONMENT,
@@ -303,7 +306,7 @@ class TestProxy:
 
             try:
                 send("initialize", {"protocolVersion": 1}, id=0)
-                send("session/new", {}, id=1)
+                send("session/new", {"cwd": "/", "mcpServers": []}, id=1)
                 session = answer_to(1)
                 prompt = session | {"prompt": [{"type": "text", "text": "word " * 5_000}]}
                 send("session/prompt", prompt, id=2)

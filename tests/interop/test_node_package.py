@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 import acprt
-from tests.interop.turn import check_client, session_with
+from acprt import acp
+from acprt.acp import v1
+from tests.interop.turn import PEERS, STOP_REASONS, check_client, exit_status, session_with
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(120)]
-
-PEERS = Path(__file__).parent / "peers"
 
 
 def node_agent(folder: Path) -> acprt.AgentProcess:
@@ -33,12 +32,13 @@ class TestAgentOfThePackage:
         run(main(), timeout=60)
 
     def test_cancelled_turn_ends_and_the_next_one_works(self, run, node_package) -> None:
-        """By `session/cancel`."""
+        """By `session/cancel`; then the end of its input ends it."""
 
         async def main() -> None:
             async with session_with(node_agent(node_package)) as (turns, _):
                 assert await turns.cancelled_prompt("WAIT never") == (["WAIT"], "cancelled")
                 assert await turns.prompt("after") == (["after"], "end_turn")
+            assert exit_status(turns.cx) == 0
 
         run(main(), timeout=60)
 
@@ -48,21 +48,29 @@ class TestAgentOfThePackage:
         async def main() -> None:
             async with session_with(node_agent(node_package)) as (turns, seen):
                 assert await turns.prompt("ASK twice: ASK") == (["yes", "twice:", "yes"], "end_turn")
-                assert len(seen.permissions) == 2
+                assert [request.tool_call.title for request in seen.permissions] == ["A tool", "A tool"]
 
         run(main(), timeout=60)
 
     def test_it_honours_the_cancel_of_a_request(self, run, node_package) -> None:
         """`$/cancel_request` aborts the handler's signal, and the request is answered -32800."""
+        client = acp.Client("interop")
+        sent: acprt.SentRequest[v1.PromptResponse]
+
+        @client.on_receive_notification
+        async def update(note: v1.SessionNotification, cx: acprt.Connection) -> None:
+            sent.cancel()
 
         async def main() -> None:
-            async with session_with(node_agent(node_package)) as (turns, seen):
-                sent = turns.send_prompt("WAIT")
-                seen.on_text = sent.cancel
+            nonlocal sent
+            async with client.connect(node_agent(node_package)) as cx:
+                await acp.initialize(cx)
+                session = await cx.send_request(v1.NewSessionRequest(cwd="/", mcp_servers=[])).block_task(timeout=30)
+                prompt = v1.PromptRequest(session_id=session.session_id, prompt=[v1.TextContent(text="WAIT")])
+                sent = cx.send_request(prompt)
                 with pytest.raises(acprt.RpcError) as caught:
                     await sent.block_task(timeout=30)
                 assert caught.value.code == acprt.ErrorCode.REQUEST_CANCELLED
-                assert await turns.prompt("after") == (["after"], "end_turn")
 
         run(main(), timeout=60)
 
@@ -70,8 +78,8 @@ class TestAgentOfThePackage:
 class TestClientOfThePackage:
     """It spawns an acprt agent."""
 
-    def test_it_drives_our_echo_agent_through_a_turn_and_a_cancel(self, node_package) -> None:
-        """A whole turn; besides, it cancels a request by `$/cancel_request`, which ends our handler."""
-        environment = {**os.environ, "ACPRT_NODE_PEERS": str(node_package)}
-        seen = check_client(["node", str(PEERS / "node_client.mjs")], env=environment)
-        assert seen == {"aborted": acprt.ErrorCode.REQUEST_CANCELLED}
+    def test_it_drives_our_agent_through_turns(self, node_package) -> None:
+        """A turn, a permission request, a cancel in mid-turn; besides, it cancels a request by `$/cancel_request`."""
+        seen = check_client(["node", str(PEERS / "node_client.mjs")], ACPRT_NODE_PEERS=str(node_package))
+        assert seen.pop("aborted") == acprt.ErrorCode.REQUEST_CANCELLED
+        assert seen == {"version": 1, **STOP_REASONS}

@@ -1,101 +1,138 @@
-"""Whole turns with programs of other projects: drives their agents, untyped, and lets their clients drive ours."""
+"""Whole turns with programs of other projects: drives their agents, and lets their clients drive ours."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import acprt
+from acprt import acp
+from acprt.acp import v1
 
 ROOT = Path(__file__).resolve().parents[2]
-ECHO_AGENT = ["/usr/bin/env", f"PYTHONPATH={ROOT}", sys.executable, str(ROOT / "examples" / "echo_agent.py")]
-"""Clients do not hand down their environment."""
+PEERS = Path(__file__).parent / "peers"
+SECONDS = 60.0  # for one answer: real agents start slowly
 
-SECONDS = 30.0  # for one answer: real agents start slowly
+
+def ours(program: Path) -> list[str]:
+    """The command of a program on acprt. Clients do not hand down their environment."""
+    return ["/usr/bin/env", f"PYTHONPATH={ROOT}", sys.executable, str(program)]
+
+
+WORDS_AGENT = ours(PEERS / "acprt_agent.py")
+STOP_REASONS = {"stop_reason": "end_turn", "asked_stop_reason": "end_turn", "cancelled_stop_reason": "cancelled"}
+"""How the three turns of `check_client` end, where the client tells."""
+WORDS_AGENT_V2 = ours(PEERS / "acprt_agent_v2.py")
 
 
 class Seen:
-    """What the agent sent, in the order of the wire, and whoever waits for the first of it."""
+    """What the agent asked its client for."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.permissions: list[Any] = []
-        self.on_text: Any = None  # called once, at the next text
+        self.permissions: list[v1.RequestPermissionRequest] = []
+        self.files: list[str] = []
 
-    def text(self, text: str) -> None:
-        self.texts.append(text)
-        on_text, self.on_text = self.on_text, None
-        if on_text is not None:
-            on_text()
+
+def client_for(seen: Seen) -> acp.Client:
+    """A client that gives every permission and lets the agent read and write files."""
+    client = acp.Client("interop", version="1.0.0")
+
+    @client.method
+    async def permission(request: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
+        seen.permissions.append(request)
+        return acp.allow_first(request)
+
+    @client.method
+    async def read(request: v1.ReadTextFileRequest) -> v1.ReadTextFileResponse:
+        path = Path(request.path)
+        if not path.exists():  # agents look before they write
+            raise acprt.RpcError.resource_not_found(request.path)
+        return v1.ReadTextFileResponse(content=path.read_text(encoding="utf-8"))
+
+    @client.method
+    async def write(request: v1.WriteTextFileRequest) -> v1.WriteTextFileResponse:
+        seen.files.append(request.path)
+        Path(request.path).write_text(request.content, encoding="utf-8")
+        return v1.WriteTextFileResponse()
+
+    return client
 
 
 class Turns:
     """One session of an agent."""
 
-    def __init__(self, cx: acprt.Connection, session_id: str, seen: Seen) -> None:
+    def __init__(self, cx: acprt.Connection, session: acp.Session) -> None:
         self.cx = cx
-        self.session_id = session_id
-        self._seen = seen
+        self.session = session
+        self.cancelled_at = 0.0
+        """When the last turn was cancelled, by `time.monotonic()`."""
 
-    async def prompt(self, text: str) -> tuple[list[str], str]:
+    async def prompt(self, text: str) -> tuple[list[str], str | None]:
         """The texts of a whole turn, and why it stopped."""
-        return await self._turn(text)
+        turn = self.session.prompt(text)
+        return [each async for each in texts_in(turn)], turn.stop_reason
 
-    async def cancelled_prompt(self, text: str) -> tuple[list[str], str]:
+    async def cancelled_prompt(self, text: str) -> tuple[list[str], str | None]:
         """The same, with a `session/cancel` at the first text."""
-        self._seen.on_text = lambda: self.cx.send_notification("session/cancel", {"sessionId": self.session_id})
-        return await self._turn(text)
+        turn = self.session.prompt(text)
+        texts = []
+        async for each in texts_in(turn):
+            texts.append(each)
+            if len(texts) == 1:
+                turn.cancel()
+                self.cancelled_at = time.monotonic()
+        return texts, turn.stop_reason
 
-    def send_prompt(self, text: str) -> acprt.SentRequest[Any]:
-        """Only the request."""
-        params = {"sessionId": self.session_id, "prompt": [{"type": "text", "text": text}]}
-        return self.cx.send_request("session/prompt", params)
 
-    async def _turn(self, text: str) -> tuple[list[str], str]:
-        self._seen.texts = []
-        answer = await self.send_prompt(text).block_task(timeout=SECONDS)
-        return self._seen.texts, answer["stopReason"]
+def exit_status(cx: acprt.Connection) -> int | None:
+    """How the child of a closed connection ended; negative: by that signal."""
+    child = cx.status().child
+    assert child is not None
+    return child.exit_status
+
+
+async def texts_in(turn: acp.Turn) -> AsyncIterator[str]:
+    """What the agent says, chunk by chunk."""
+    async for update in turn:
+        match update:
+            case v1.AgentMessageChunk(content=v1.TextContent(text=text)):
+                yield text
 
 
 @asynccontextmanager
-async def session_with(agent: acprt.Transport | acprt.Endpoint, cwd: str = "/") -> AsyncIterator[tuple[Turns, Seen]]:
-    """`initialize` and `session/new`; permission is given by the first option whose kind allows."""
+async def session_with(
+    agent: acprt.Transport | acprt.Endpoint, cwd: str = "/", mode: str | None = None
+) -> AsyncIterator[tuple[Turns, Seen]]:
+    """From `initialize` to a session, in the given mode; at the end the agent is ended."""
     seen = Seen()
-    client = acprt.Endpoint("interop")
-
-    @client.on_receive_notification("session/update")
-    async def update(params: Any) -> None:
-        if params["update"]["sessionUpdate"] == "agent_message_chunk":
-            seen.text(params["update"]["content"]["text"])
-
-    @client.method("session/request_permission")
-    async def permission(params: Any) -> Any:
-        seen.permissions.append(params)
-        chosen = next(option for option in params["options"] if option["kind"].startswith("allow"))
-        return {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}
-
-    async with client.connect(agent) as cx:
-        hello = {"protocolVersion": 1, "clientCapabilities": {}}
-        initialized = await cx.send_request("initialize", hello).block_task(timeout=SECONDS)
-        assert initialized["protocolVersion"] == 1
-        session = await cx.send_request("session/new", {"cwd": cwd, "mcpServers": []}).block_task(timeout=SECONDS)
-        yield Turns(cx, session["sessionId"], seen), seen
+    async with client_for(seen).connect(agent) as cx:
+        await acp.initialize(cx)
+        assert cx.peer.version == 1
+        async with acp.session(cx, cwd=cwd) as session:
+            if mode is not None:
+                await session.set_mode(mode)
+            yield Turns(cx, session), seen
 
 
-def check_client(command: list[str], **options: Any) -> dict[str, Any]:
-    """Let a client of another project spawn the echo agent; it prints what it saw. What only this client has seen."""
-    done = subprocess.run([*command, *ECHO_AGENT], capture_output=True, text=True, timeout=60, **options)
+def check_client(command: list[str], agent: list[str] = WORDS_AGENT, **environment: str) -> dict[str, Any]:
+    """Let a client of another project spawn our agent for three turns; it prints what it saw as one JSON object.
+
+    What every client sees is checked here; what only this one tells is returned.
+    """
+    done = subprocess.run(
+        [*command, *agent], capture_output=True, text=True, timeout=60, env={**os.environ, **environment}
+    )
     assert done.returncode == 0, done.stderr
     seen: dict[str, Any] = json.loads(done.stdout)
-    assert seen.pop("version") == 1
-    assert seen.pop("texts") == ["one ", "two ", "three"]
-    assert seen.pop("stop_reason") == "end_turn"
-    assert seen.pop("cancelled_texts") < 100
-    assert seen.pop("cancelled_stop_reason") == "cancelled"
+    assert seen.pop("texts") == ["one", "two", "three"]
+    assert seen.pop("asked_texts") == ["yes"]
+    assert seen.pop("cancelled_texts") == ["WAIT"]
     assert seen.pop("exit_status") == 0
     return seen

@@ -1,7 +1,6 @@
 // An agent on the npm package @agentclientprotocol/sdk. It says each word back in an update of its own. "ASK" asks for
 // permission and says which option was chosen; "WAIT" goes on until the turn is cancelled.
-import { Readable, Writable } from "node:stream";
-import { acp } from "./sdk.mjs";
+import { acp, streamOf } from "./sdk.mjs";
 
 const { agent: of_agent, client: of_client } = acp.methods;
 const options = [
@@ -41,4 +40,4 @@ acp
   .onRequest(of_agent.session.new, ({ params }) => ({ sessionId: `session of ${params.cwd}` }))
   .onRequest(of_agent.session.prompt, prompt)
   .onNotification(of_agent.session.cancel, ({ params }) => running.get(params.sessionId)?.abort())
-  .connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  .connect(streamOf(acp, process.stdout, process.stdin));
