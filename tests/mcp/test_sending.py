@@ -1,0 +1,449 @@
+"""Our own requests: what cancels them, what is written then, and what becomes of an answer that comes too late."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+
+import acprt
+from acprt import mcp
+from tests.mcp.scripted import ERAS, LEGACY, MODERN, Client, client_endpoint, server_for, server_of, until
+from tests.rawpeer import RawPeer, turns
+
+both_eras = pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
+
+
+def cancel(id: int, **members: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id} | members}
+
+
+async def request_of(peer: RawPeer) -> dict[str, Any]:
+    message: dict[str, Any] = await peer.receive()
+    assert "id" in message, message
+    return message
+
+
+@both_eras
+class TestCancel:
+    def test_cancel_is_said_once_and_nobody_waits_for_an_answer(self, run, era):
+        """The reason only if one is given; no metadata is stamped on it."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                for reason in (None, "user pressed esc"):
+                    sent = cx.send_request("tools/call", {"name": "x"})
+                    request = await request_of(peer)
+                    sent.cancel(reason=reason)
+                    sent.cancel(reason="again")
+                    with pytest.raises(acprt.RpcError) as caught:
+                        await sent.block_task()
+                    assert caught.value == acprt.RpcError.request_cancelled()
+                    members = {} if reason is None else {"reason": reason}
+                    assert await peer.receive() == cancel(request["id"], **members)
+                await turns()
+                assert peer.unread() == []
+
+        run(main())
+
+    def test_late_answers_are_dropped_and_counted(self, run, era, caplog):
+        """A result or an error; a second one matches nothing any more."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                with cx.send_request("a", {}), cx.send_request("b", {}):
+                    first, second = await request_of(peer), await request_of(peer)
+                peer.respond(first["id"], {})
+                peer.respond_error(second["id"], 0, "Request cancelled")
+                await until(lambda: cx.status().counters.late_responses == 2)
+                assert not caplog.records
+                peer.respond(first["id"], {})
+                await until(lambda: cx.status().counters.unmatched_responses == 1)
+
+        run(main())
+
+    def test_cancelling_the_task_that_waits_cancels_the_request(self, run, era):
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                task = asyncio.create_task(cx.send_request("a", {}).block_task())
+                request = await request_of(peer)
+                task.cancel()
+                assert await peer.receive() == cancel(request["id"])
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+        run(main())
+
+    def test_request_still_queued_is_taken_back_with_its_cancel(self, run, era):
+        """Neither was written, so the peer has nothing to cancel; what else is queued leaves."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                peer.transport.pause_reading()
+                cx.send_request("fill", {"text": "x" * 2_000_000}).detach()
+                await turns()
+                sent = cx.send_request("a", {})
+                cx.send_notification("b", {})
+                sent.cancel()
+                with pytest.raises(acprt.RpcError):
+                    await sent.block_task(timeout=5)
+                peer.transport.resume_reading()
+                assert [(await peer.receive())["method"] for _ in range(2)] == ["fill", "b"]
+                await turns()
+                assert peer.unread() == []
+
+        run(main())
+
+    def test_reason_that_cannot_be_written_does_not_save_the_request(self, run, era):
+        """Half of a surrogate pair is replaced."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                sent = cx.send_request("a", {})
+                await request_of(peer)
+                sent.cancel(reason="cut \ud83d")
+                assert await peer.receive() == cancel(1, reason="cut ?")
+
+        run(main())
+
+
+@both_eras
+class TestClocks:
+    def test_silence_ends_a_call_and_cancels_it_once(self, run, era):
+        """The idle clock, and the absolute one when progress keeps the other going; a cancel in both cases."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                for idle, absolute, why in (
+                    (0.02, 60.0, "no progress within"),
+                    (math.inf, 0.02, "no result within"),
+                ):
+                    with pytest.raises(TimeoutError, match=why):
+                        await mcp.call(
+                            cx, mcp.CallToolRequest(name="slow"), idle_seconds=idle, absolute_seconds=absolute
+                        )
+                    request = await request_of(peer)
+                    assert await peer.receive() == cancel(request["id"], reason=f"{why} 0.02 s")
+                await turns()
+                assert peer.unread() == []
+
+        run(main())
+
+    def test_progress_winds_up_the_idle_clock_only(self, run, era):
+        """It is told in order, before the result; the absolute clock goes on."""
+        client = client_endpoint(era)
+
+        async def main():
+            told: list[float] = []
+
+            async with server_for(client) as (cx, peer):
+
+                def go_on(note: mcp.ProgressNotification) -> None:
+                    told.append(note.progress)
+                    cx.loop.call_later(0.001, progress, note.progress_token)
+
+                def progress(token: Any) -> None:
+                    peer.notify("notifications/progress", {"progressToken": token, "progress": len(told)})
+
+                call = asyncio.create_task(
+                    mcp.call(
+                        cx,
+                        mcp.CallToolRequest(name="slow"),
+                        on_progress=go_on,
+                        idle_seconds=0.4,
+                        absolute_seconds=0.6,
+                    )
+                )
+                progress((await request_of(peer))["params"]["_meta"]["progressToken"])
+                with pytest.raises(TimeoutError, match=r"no result within 0\.6 s"):
+                    await call
+                assert told == list(range(len(told)))
+                assert await peer.receive() == cancel(1, reason="no result within 0.6 s")
+
+        run(main())
+
+    def test_result_comes_behind_its_progress(self, run, era):
+        """In one chunk, too; a listener that fails costs nothing else."""
+        client = client_endpoint(era)
+
+        async def main():
+            told: list[Any] = []
+
+            def listener(note: mcp.ProgressNotification) -> None:
+                told.append((note.progress, note.total, note.message))
+                raise ValueError("a listener's own failure")
+
+            async with server_for(client) as (cx, peer):
+                call = asyncio.create_task(
+                    mcp.call(cx, mcp.CallToolRequest(name="quick"), on_progress=listener, idle_seconds=math.inf)
+                )
+                request = await request_of(peer)
+                token = request["params"]["_meta"]["progressToken"]
+                note = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+                peer.send(
+                    {"jsonrpc": "2.0", "method": "notifications/progress", "params": note},
+                    {"jsonrpc": "2.0", "id": request["id"], "result": {"content": [mcp.text_content("x")]}},
+                )
+                result = await call
+                assert result.content == [{"type": "text", "text": "x"}]
+                assert told == [(1, 2, "half")]
+
+        run(main())
+
+    def test_dead_token_is_heard_by_nobody(self, run, era):
+        """Of a call that is answered or cancelled; tokens that others made are theirs."""
+        client = client_endpoint(era)
+        heard: list[Any] = []
+
+        @client.on_receive_notification
+        async def progress(note: mcp.ProgressNotification) -> None:
+            heard.append(note.progress_token)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                call = asyncio.create_task(mcp.call(cx, mcp.CallToolRequest(name="x")))
+                token = (await request_of(peer))["params"]["_meta"]["progressToken"]
+                for each in (token, "mine", 7):
+                    peer.notify("notifications/progress", {"progressToken": each, "progress": 1})
+                await until(lambda: heard == [token, "mine", 7])
+                call.cancel()
+                await peer.receive()
+                for each in (token, "mine"):
+                    peer.notify("notifications/progress", {"progressToken": each, "progress": 2})
+                await until(lambda: heard[3:])
+                assert heard[3:] == ["mine"]
+
+        run(main())
+
+    def test_timeout_of_a_request_that_cannot_leave_is_bounded(self, run, era):
+        """The pipe is full: nobody waits for the cancel to be written."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                peer.transport.pause_reading()
+                cx.send_request("fill", {"text": "x" * 2_000_000}).detach()
+                with pytest.raises(TimeoutError):
+                    await mcp.call(cx, mcp.CallToolRequest(name="x"), idle_seconds=0.02)
+                with pytest.raises(TimeoutError):
+                    await cx.send_request("a", {}).block_task(timeout=0.02)
+                peer.transport.resume_reading()
+
+        run(main())
+
+    def test_opening_that_times_out_is_given_up_without_a_cancel(self, run, era):
+        """Whoever calls it: the server must not be told."""
+        client = client_endpoint(era)
+        opening: Any = mcp.DiscoverRequest()
+        if era is LEGACY:
+            me = mcp.Implementation(name="c", version="0")
+            opening = mcp.InitializeRequest(protocol_version="2024-11-05", client_info=me)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                with pytest.raises(TimeoutError, match="no progress"):
+                    await mcp.call(cx, opening, idle_seconds=0.02)
+                await request_of(peer)
+                await turns()
+                assert peer.unread() == []
+
+        run(main())
+
+    def test_call_on_a_closed_connection_fails_like_any_other(self, run, era):
+        """And leaves no token behind for the next request."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                peer.close_write()
+                await cx.incoming_closed()
+                with pytest.raises(acprt.RpcError):
+                    await mcp.call(cx, mcp.CallToolRequest(name="x"))
+                assert isinstance(cx.dialect, mcp.McpDialect)
+                assert cx.dialect.next_token is None
+
+        run(main())
+
+    def test_subscription_has_no_clock(self, run, era):
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, _peer):
+                with pytest.raises(TypeError, match="lives until it is closed"):
+                    await mcp.call(cx, mcp.ListenRequest(notifications=mcp.SubscriptionFilter()))
+
+        run(main())
+
+    def test_error_of_the_peer_is_raised_as_it_is(self, run, era):
+        """And a TimeoutError that a handler's data may mention is not ours."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                call = asyncio.create_task(mcp.call(cx, mcp.CallToolRequest(name="x")))
+                peer.respond_error((await request_of(peer))["id"], -32602, "Unknown tool")
+                with pytest.raises(acprt.RpcError, match="Unknown tool"):
+                    await call
+
+        run(main())
+
+
+class TestWhoSendsRequests:
+    def test_modern_server_sends_none(self, run):
+        """Refused here, before it is written."""
+        server = server_of(MODERN)
+
+        @server.method("ask")
+        async def ask(params: Any, cx: acprt.Connection) -> Any:
+            with pytest.raises(acprt.RpcError, match="sends no requests"):
+                await cx.send_request("sampling/createMessage", {}).block_task()
+            return {}
+
+        async def main():
+            near, far = acprt.memory_pair()
+            serving = asyncio.create_task(server.serve(far))
+            client = Client(RawPeer(near), MODERN)
+            client.send(client.call(1, "ask"))
+            assert "result" in await client.peer.receive()
+            assert await client.settled() == []
+            client.peer.close_write()
+            await serving
+            await client.peer.aclose()
+
+        run(main())
+
+    def test_modern_client_answers_none(self, run, caplog):
+        """It writes no answers, not even refusals; a legacy one does."""
+        for era in ERAS:
+            client = client_endpoint(era)
+
+            @client.method("sampling/createMessage")
+            async def sample(params: Any) -> Any:
+                return {}
+
+            async def main(client=client, era=era):
+                async with server_for(client) as (_cx, peer):
+                    peer.request(0, "sampling/createMessage", {})
+                    if era is LEGACY:
+                        assert await peer.receive() == {"jsonrpc": "2.0", "id": 0, "result": {}}
+                    else:
+                        await until(lambda: "sampling/createMessage" in caplog.text)
+                        await turns()
+                        assert peer.unread() == []
+
+            run(main())
+
+
+class TestCascade:
+    def test_cancel_reaches_what_the_handler_asked_of_the_client(self, run):
+        """Each nested request gets a cancel of its own, and its late answer is dropped."""
+        server = server_of(LEGACY)
+        ended: list[str] = []
+
+        @server.method("ask")
+        async def ask(params: Any, cx: acprt.Connection) -> Any:
+            nested = [cx.send_request("sampling/createMessage", {"n": n}) for n in range(2)]
+            nested[0].detach()
+            try:
+                return await nested[1].block_task()
+            finally:
+                ended.append("ask")
+
+        async def main():
+            near, far = acprt.memory_pair()
+            serving = asyncio.create_task(server.serve(far))
+            client = Client(RawPeer(near), LEGACY)
+            client.send(client.call(2, "ask"))
+            ids = [(await client.peer.receive())["id"] for _ in range(2)]
+            client.send(client.cancelled(2, reason="user"))
+            cancelled = [await client.peer.receive() for _ in range(2)]
+            assert sorted(line["params"]["requestId"] for line in cancelled) == ids
+            assert {line["method"] for line in cancelled} == {"notifications/cancelled"}
+            for id in ids:
+                client.peer.respond(id, {"late": True})
+            assert await client.settled() == []
+            assert ended == ["ask"]
+            client.peer.close_write()
+            await serving
+            await client.peer.aclose()
+
+        run(main())
+
+    def test_client_ends_its_own_handler_for_the_servers_cancel(self, run):
+        """The other direction: a server cancels what it asked of the client."""
+        client = client_endpoint(LEGACY)
+        ended = asyncio.Event()
+
+        @client.method("sampling/createMessage")
+        async def sample(params: Any) -> Any:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def main():
+            async with server_for(client) as (_cx, peer):
+                peer.request(0, "sampling/createMessage", {})
+                peer.notify("notifications/cancelled", {"requestId": "0"})
+                peer.notify("notifications/cancelled", {"requestId": 0, "reason": "x"})
+                assert await peer.settled() == []
+
+        run(main())
+
+
+class TestStreams:
+    def test_where_a_stream_is_the_cancel_none_is_written(self, run):
+        """The transport is told once; and what it tells of the peer's stream is a cancel like any other."""
+        closed: list[int] = []
+        client = client_endpoint(MODERN, close_stream=closed.append)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                sent = cx.send_request("a", {})
+                await request_of(peer)
+                sent.cancel()
+                sent.cancel()
+                with pytest.raises(acprt.RpcError):
+                    await sent.block_task()
+                await turns()
+                assert (closed, peer.unread()) == ([sent.id], [])
+
+        run(main())
+
+    def test_closed_stream_of_the_peer_is_its_cancel(self, run):
+        server = server_of(MODERN)
+        ended = asyncio.Event()
+        connections: list[acprt.Connection] = []
+
+        @server.method("slow")
+        async def slow(params: Any, cx: acprt.Connection) -> None:
+            connections.append(cx)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def main():
+            near, far = acprt.memory_pair()
+            serving = asyncio.create_task(server.serve(far))
+            client = Client(RawPeer(near), MODERN)
+            client.send(client.call(1, "slow"))
+            await until(lambda: connections)
+            mcp.stream_closed(connections[0], 1)
+            mcp.stream_closed(connections[0], 1)
+            await ended.wait()
+            assert await client.settled() == []
+            client.peer.close_write()
+            await serving
+            await client.peer.aclose()
+
+        run(main())
