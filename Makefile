@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test style types contract coverage interop soak test-all-pythons test-oldest bench-core peers clean
+.PHONY: help demo test style types contract coverage coverage-report interop interop-heavy soak test-all-pythons test-oldest bench bench-core bench-page bench-quick bench-setup bench-soak peers peers-heavy clean
 
 # The oldest Python that is supported when it runs here, else whatever python3 is. Name another: make PYTHON=python3.13 test
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -14,6 +14,7 @@ ARGS ?=
 
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+BENCH := ACPRT_PEERS="$(abspath $(PEERS))" $(PY) benchmarks/bench.py
 PYTEST := $(strip $(PY) $(PYTHON_FLAGS)) -m pytest
 
 # Tests that need nothing but this checkout and take seconds.
@@ -40,9 +41,12 @@ types: $(READY) ## mypy --strict
 contract: $(READY) ## who may import whom
 	$(PY) -c 'from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True, no_logo=True))'
 
-coverage: $(READY) ## the tests, measured
+coverage: $(READY) ## the same tests, measured
 	rm -f .coverage .coverage.*
-	$(PY) -m coverage run -m pytest -m "$(DEFAULT_TESTS)" $(ARGS)
+	$(MAKE) --no-print-directory test PYTHON_FLAGS="$(strip $(PYTHON_FLAGS) -m coverage run)"
+	$(MAKE) --no-print-directory coverage-report
+
+coverage-report: $(READY) ## what tests under `coverage run` have reached
 	$(PY) -m coverage combine --quiet
 	$(PY) -m coverage report
 
@@ -52,17 +56,38 @@ soak: $(READY) ## the slow tests: long fuzz runs, memory under load
 interop: $(READY) peers ## acprt against programs of other projects
 	ACPRT_PEERS="$(abspath $(PEERS))" $(PYTEST) -m "interop or node" $(ARGS)
 
+interop-heavy: $(READY) peers-heavy ## acprt against whole agents and clients, with a scripted model, without network
+	ACPRT_PEERS="$(abspath $(PEERS))" tools/offline.sh $(PYTEST) -m "real_peers" $(ARGS)
+
 test-all-pythons: ## the tests in dev mode, warnings as errors, on every newer Python that is here
 	@tools/test_all_pythons.sh "$(STRICT)" $(ARGS)
 
 test-oldest: ## the tests with the oldest dependencies that pyproject.toml allows
 	@tools/test_oldest.sh "$(PYTHON)" $(ARGS)
 
-bench-core: $(READY) peers ## the runtime against its peers and against the limit (ARGS=--quick for a first look)
-	ACPRT_PEERS="$(abspath $(PEERS))" $(PY) benchmarks/core.py $(ARGS)
+bench-setup: $(READY) peers ## install what `make bench` compares with
+	@benchmarks/setup.sh "$(PY)" "$(PEERS)"
+
+bench: $(READY) ## acprt against all peers that are installed: table, growth and profile, into benchmarks/results (an hour)
+	$(BENCH) --parts table,growth,profile --results benchmarks/results $(ARGS)
+
+bench-quick: $(READY) ## a look at the same, two minutes
+	$(BENCH) --quick $(ARGS)
+
+bench-core: $(READY) peers ## acprt against agent-client-protocol and the limits (ARGS=--quick for a first look)
+	$(BENCH) --peers core --only w1,w2,w3,w4,w5,w6 $(ARGS)
+
+bench-soak: $(READY) ## memory of both sides over ten minutes at a fixed rate
+	$(BENCH) --parts soak --peers acprt --rounds 1 --results benchmarks/results $(ARGS)
+
+bench-page: $(READY) ## write the newest results into docs/performance.md
+	@$(PY) benchmarks/publish.py
 
 peers: $(READY) ## install peer programs into .peers, by package name
 	@tools/install_peers.sh "$(PY)" "$(PEERS)"
+
+peers-heavy: $(READY) ## install whole agents and clients as well (1.3 GB)
+	@tools/install_peers.sh "$(PY)" "$(PEERS)" heavy
 
 clean: ## remove what these commands made
 	rm -rf $(VENV) .venvs $(PEERS) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -11,6 +11,12 @@ from benchmarks.harness.workloads import Goal, Sample, Workload
 
 __all__ = ["Results", "Spread", "Verdict"]
 
+NOT_PEERS = {"acprt", "limit", "blocking", "limit-stock", "acprt-stock", "acprt-acp", "acprt-session"}
+"""What acprt is not asked to be ahead of: the limits, and itself under another hat."""
+
+UNTYPED_PEERS = {"pylsp", "vscode-jsonrpc"}
+"""They hand over what the JSON reader made, so some rows ask less of them."""
+
 
 class Spread(msgspec.Struct, frozen=True):
     """A median and what it was taken of."""
@@ -24,7 +30,7 @@ class Spread(msgspec.Struct, frozen=True):
     @property
     def percent(self) -> float:
         """From the lowest to the highest, in percent of the median."""
-        return (max(self.values) - min(self.values)) / self.median * 100 if self.median else 0.0
+        return abs((max(self.values) - min(self.values)) / self.median) * 100 if self.median else 0.0
 
     def straddles(self, bound: float) -> bool:
         return min(self.values) < bound < max(self.values)
@@ -49,21 +55,21 @@ class Results:
         self._rounds = sorted({r.round for r in records})
 
     def samples(self, workload: str, peer: str) -> list[Sample]:
-        return [s for n in self._rounds if (s := self._samples.get((workload, peer, n))) is not None]
+        found = (self._sample(workload, peer, number) for number in self._rounds)
+        return [sample for sample in found if sample is not None]
 
     def values(self, workload: str, peer: str) -> Spread | None:
-        measured = tuple(self._workloads[workload].value(sample) for sample in self.samples(workload, peer))
+        found = (self._value(workload, peer, number) for number in self._rounds)
+        measured = tuple(value for value in found if value is not None)
         return Spread(measured) if measured else None
 
     def ratios(self, workload: str, peer: str, against: str) -> Spread | None:
         """`peer` divided by `against`, of the rounds that have both."""
-        value = self._workloads[workload].value
         ratios: list[float] = []
         for number in self._rounds:
-            ours = self._samples.get((workload, peer, number))
-            theirs = self._samples.get((workload, against, number))
-            if ours is not None and theirs is not None and value(theirs):
-                ratios.append(value(ours) / value(theirs))
+            ours, theirs = self._value(workload, peer, number), self._value(workload, against, number)
+            if ours is not None and theirs:
+                ratios.append(ours / theirs)
         return Spread(tuple(ratios)) if ratios else None
 
     def cpu(self, workload: str, peer: str) -> tuple[Spread, Spread | None] | None:
@@ -72,7 +78,7 @@ class Results:
         if not samples:
             return None
         client = Spread(tuple(s["client_cpu"] / s["count"] * 1e6 for s in samples))
-        agents = tuple(s["agent_cpu"] / s["count"] * 1e6 for s in samples if s["agent_cpu"] is not None)
+        agents = tuple(s["agent_cpu"] / s["count"] * 1e6 for s in samples if s.get("agent_cpu") is not None)
         return client, Spread(agents) if agents else None
 
     def verdicts(self) -> list[Verdict]:
@@ -92,6 +98,18 @@ class Results:
                 found.append(Verdict(workload=workload.key, goal=goal, measured=measured, word=word))
         return found
 
+    def closest_peer(self, workload: str) -> tuple[str, Spread] | None:
+        """The peer of another project that comes closest to acprt, and acprt divided by it."""
+        others = {r.peer for r in self.records} - NOT_PEERS
+        if not self._workloads[workload].ahead_of_untyped:
+            others -= UNTYPED_PEERS
+        ratios = {peer: spread for peer in sorted(others) if (spread := self.ratios(workload, "acprt", peer))}
+        if not ratios:
+            return None
+        more_is_better = self._workloads[workload].more_is_better
+        closest = (min if more_is_better else max)(ratios, key=lambda peer: ratios[peer].median)
+        return closest, ratios[closest]
+
     def broken_promises(self) -> list[str]:
         """Peers whose updates were out of order, or not all handled when the answer to their request arrived."""
         counts: dict[str, int] = {}
@@ -100,3 +118,11 @@ class Results:
                 what = f"{record.peer}: updates {fact.replace('_', ' ')}"
                 counts[what] = counts.get(what, 0) + int((record.sample or {}).get(fact, 0))
         return [f"{what}: {count}" for what, count in counts.items() if count]
+
+    def _sample(self, workload: str, peer: str, number: int) -> Sample | None:
+        source = self._workloads[workload].sample_of or workload
+        return self._samples.get((source, peer, number))
+
+    def _value(self, workload: str, peer: str, number: int) -> float | None:
+        sample = self._sample(workload, peer, number)
+        return None if sample is None else self._workloads[workload].value(sample)

@@ -52,7 +52,7 @@ def run_rounds(peers: list[Peer], chosen: list[Workload], options: Options) -> I
         for workload in chosen:
             core = quietest_core() if workload.pinned else None  # one for all peers of the round: cores may differ
             for peer in peers:
-                if peer.name not in workload.not_for:
+                if not workload.sample_of and workload.can_be_done_by(peer):
                     yield _record(number, workload, peer, options, core)
 
 
@@ -61,7 +61,7 @@ def _record(number: int, workload: Workload, peer: Peer, options: Options, core:
     for attempt in range(2):
         load = ForeignLoad()
         try:
-            sample = _sample(peer, workload, options, core) if workload.arguments else _import_sample(peer, workload)
+            sample = _sample(peer, workload, options, core)
         except SampleFailed as failure:
             kept.error = str(failure)
             return kept
@@ -79,24 +79,23 @@ class SampleFailed(Exception):
 
 
 def _sample(peer: Peer, workload: Workload, options: Options, core: int | None) -> Sample:
-    command = [*peer.client_command(), *workload.arguments, "--seconds", str(options.seconds)]
-    if core is not None:
-        command += ["--core", str(core)]
-    return _run(peer, workload, command)
+    if workload.arguments == ("import",):
+        return _import_sample(peer, workload)
+    seconds = workload.seconds or options.seconds
+    command = [*peer.client_command(), *workload.arguments, "--seconds", str(seconds)]
+    return _run(peer, workload, command, core, SAMPLE_SECONDS_AT_MOST + seconds)
 
 
 def _import_sample(peer: Peer, workload: Workload) -> Sample:
-    """Median of a few fresh interpreters; the interpreter's own start is not counted."""
-    program = (
-        "import time; began = time.perf_counter()\n"
-        f"import {peer.imports}\n"
-        "print('{\"ms\":', (time.perf_counter() - began) * 1000, '}')"
+    """Median of a few fresh interpreters."""
+    runs = (
+        _run(peer, workload, peer.import_command(), None, SAMPLE_SECONDS_AT_MOST) for _ in range(IMPORTS_PER_SAMPLE)
     )
-    times = sorted(_run(peer, workload, [peer.python, "-c", program])["ms"] for _ in range(IMPORTS_PER_SAMPLE))
+    times = sorted(run["ms"] for run in runs)
     return {"count": IMPORTS_PER_SAMPLE, "ms": times[len(times) // 2]}
 
 
-def _run(peer: Peer, workload: Workload, command: list[str]) -> Sample:
+def _run(peer: Peer, workload: Workload, command: list[str], core: int | None, seconds_at_most: float) -> Sample:
     child = subprocess.Popen(
         command,
         env=peer.environment(),
@@ -105,11 +104,12 @@ def _run(peer: Peer, workload: Workload, command: list[str]) -> Sample:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=None if core is None else lambda: os.sched_setaffinity(0, {core}),  # the agent inherits it
     )
     try:
-        output, errors = child.communicate(timeout=SAMPLE_SECONDS_AT_MOST)
+        output, errors = child.communicate(timeout=seconds_at_most)
     except subprocess.TimeoutExpired:
-        raise SampleFailed(f"{peer.name}, {workload.key}: no sample within {SAMPLE_SECONDS_AT_MOST:.0f} s") from None
+        raise SampleFailed(f"{peer.name}, {workload.key}: no sample within {seconds_at_most:.0f} s") from None
     finally:
         if child.poll() is None:  # too slow, or this run was interrupted; an agent ends with its stdin
             os.killpg(child.pid, signal.SIGKILL)

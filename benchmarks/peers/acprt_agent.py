@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 import acprt
 import script
@@ -13,10 +14,13 @@ from acprt_messages import (
     InitializeReply,
     NewSession,
     NewSessionReply,
+    Option,
+    Permission,
     Prompt,
     PromptReply,
     SessionUpdate,
     Text,
+    ToolCall,
 )
 
 DRAIN_EVERY = 256
@@ -47,6 +51,10 @@ async def prompt(request: Prompt, cx: acprt.Connection) -> PromptReply:
         await stream(request.session_id, number, cx)
     elif command == script.PARK:
         await park(request.session_id, number, cx)
+    elif command == script.NAP:
+        await asyncio.sleep(number / 1000)
+    elif command == script.CALL:
+        await cx.send_request(permission_of(request.session_id)).block_task()
     return PromptReply(stop_reason="end_turn")
 
 
@@ -60,16 +68,31 @@ async def stream(session_id: str, count: int, cx: acprt.Connection) -> None:
 async def park(session_id: str, count: int, cx: acprt.Connection) -> None:
     global parked
     parked += 1
-    if parked == count:
+    if not parked % count:
         cx.send_notification(update_of(session_id, script.PARKED))
     await asyncio.Event().wait()
+
+
+def permission_of(session_id: str) -> Permission:
+    call = ToolCall(script.CALL_ID, script.CALL_TITLE)
+    return Permission(session_id=session_id, tool_call=call, options=[Option(*words) for words in script.OPTIONS])
 
 
 def update_of(session_id: str, text: str) -> SessionUpdate:
     return SessionUpdate(session_id=session_id, update=AgentMessageChunk(Text(text)))
 
 
+def register_more(count: int) -> None:
+    """Handlers that nobody calls: a program with many must not pay for them with each message."""
+    for number in range(count):
+
+        @agent.method(f"more/{number}")
+        async def more(_params: Any) -> None:
+            return None
+
+
 if __name__ == "__main__":
+    register_more(int(sys.argv[2]))
     if sys.argv[1] == "uvloop":
         acprt.run(agent)
     else:

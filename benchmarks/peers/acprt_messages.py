@@ -13,10 +13,15 @@ __all__ = [
     "InitializeReply",
     "NewSession",
     "NewSessionReply",
+    "Option",
+    "Permission",
+    "PermissionReply",
     "Prompt",
     "PromptReply",
+    "Selected",
     "SessionUpdate",
     "Text",
+    "ToolCall",
 ]
 
 
@@ -79,3 +84,23 @@ class ToolCall(msgspec.Struct, tag_field="sessionUpdate", tag="tool_call", renam
 class SessionUpdate(acprt.Notification, method="session/update"):
     session_id: str
     update: AgentMessageChunk | AgentThoughtChunk | ToolCall
+
+
+class Option(msgspec.Struct, rename="camel"):
+    option_id: str
+    name: str
+    kind: str
+
+
+class Selected(msgspec.Struct, tag_field="outcome", tag="selected", rename="camel"):
+    option_id: str
+
+
+class PermissionReply(msgspec.Struct):
+    outcome: Selected
+
+
+class Permission(acprt.Request[PermissionReply], method="session/request_permission"):
+    session_id: str
+    tool_call: ToolCall
+    options: list[Option]

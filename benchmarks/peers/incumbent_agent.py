@@ -10,7 +10,10 @@ import acp
 from acp import schema
 
 import script
-from drive import loop_factory
+from loops import loop_factory
+
+OPTIONS = [schema.PermissionOption(option_id=id, name=name, kind=kind) for id, name, kind in script.OPTIONS]
+CALL = schema.ToolCallUpdate(tool_call_id=script.CALL_ID, title=script.CALL_TITLE)
 
 
 class BenchmarkAgent(acp.Agent):
@@ -18,6 +21,7 @@ class BenchmarkAgent(acp.Agent):
 
     def __init__(self) -> None:
         self._parked = 0
+        self._held: dict[str, asyncio.Event] = {}
 
     def on_connect(self, conn: acp.Client) -> None:
         self._client = conn
@@ -39,10 +43,19 @@ class BenchmarkAgent(acp.Agent):
                 await self._update(session_id, script.UPDATE_TEXTS[i & script.UPDATE_MASK])
         elif command == script.PARK:
             self._parked += 1
-            if self._parked == number:
+            if not self._parked % number:
                 await self._update(session_id, script.PARKED)
-            await asyncio.Event().wait()
+            held = self._held[session_id] = asyncio.Event()
+            await held.wait()
+            return acp.PromptResponse(stop_reason="cancelled")
+        elif command == script.NAP:
+            await asyncio.sleep(number / 1000)
+        elif command == script.CALL:
+            await self._client.request_permission(session_id=session_id, tool_call=CALL, options=OPTIONS)
         return acp.PromptResponse(stop_reason="end_turn")
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        self._held.pop(session_id).set()
 
     async def _update(self, session_id: str, text: str) -> None:
         await self._client.session_update(session_id=session_id, update=acp.update_agent_message_text(text))

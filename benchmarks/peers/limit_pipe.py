@@ -1,4 +1,4 @@
-"""The byte side of the limit: uvloop pipe transports, bulk reads split once, writes joined per tick.
+"""The byte side of the limit: the loop's fastest pipes, bulk reads split once, writes joined per tick.
 
 Knows no messages beyond "a struct is a line". Holds no queue, task or future; must stay as fast as a loop over pipes
 can be, because every ratio of the benchmark divides by it.
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import IO
 
 import msgspec
+
+import stock_pipe
 
 __all__ = ["LimitPipe", "LineReader"]
 
@@ -59,8 +61,12 @@ class LimitPipe(asyncio.BaseProtocol):
 
     async def open(self, reader: LineReader, read_end: IO[bytes], write_end: IO[bytes]) -> None:
         """Connect both ends, the write side first: input may arrive while the read side is being connected."""
-        self._transport, _ = await self._loop.connect_write_pipe(lambda: self, write_end)
-        await self._loop.connect_read_pipe(lambda: reader, read_end)
+        if isinstance(self._loop, asyncio.SelectorEventLoop):
+            self._transport: asyncio.WriteTransport | stock_pipe.StockWriter = stock_pipe.StockWriter(self, write_end)
+            stock_pipe.read_lines_into(reader, read_end)
+        else:
+            self._transport, _ = await self._loop.connect_write_pipe(lambda: self, write_end)
+            await self._loop.connect_read_pipe(lambda: reader, read_end)
 
     def send_soon(self, message: msgspec.Struct) -> None:
         """Send at once if it is the first of this tick, else with everything that follows it in the tick."""

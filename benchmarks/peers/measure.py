@@ -8,37 +8,59 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import script
 
-__all__ = ["Measure", "Sample", "Sizing", "Updates", "arguments", "median_ms", "percentiles", "report"]
+__all__ = [
+    "Measure",
+    "Sample",
+    "Sizing",
+    "Updates",
+    "arguments",
+    "median_ms",
+    "percentiles",
+    "report",
+    "resident_bytes",
+    "settled_sample",
+]
 
 Sample = dict[str, Any]
 
 WARM_UP_SECONDS = 0.15
 """Long enough for caches, lazily built decoders and the allocator; short next to a sample."""
 
-WORKLOADS = ["sequential", "latency", "pipelined", "updates", "echo", "start", "pending"]
+WORKLOADS = [
+    "agents",
+    "echo",
+    "idle",
+    "latency",
+    "naps",
+    "nested",
+    "pending",
+    "pipelined",
+    "proxied",
+    "sequential",
+    "soak",
+    "start",
+    "storm",
+    "updates",
+]
 
 
 def arguments() -> argparse.Namespace:
-    """The command line of every client program; pins this process, and so the agent it spawns, when told to."""
+    """The command line of every client program."""
     parser = argparse.ArgumentParser()
     parser.add_argument("workload", choices=WORKLOADS)
-    parser.add_argument("--size", type=int, default=1, help="in flight, bytes to echo, starts, or pending")
+    parser.add_argument("--size", type=int, default=1, help="in flight, bytes, starts, agents or requests")
+    parser.add_argument("--handlers", type=int, default=0, help="handlers that the agent registers beside its own")
     parser.add_argument("--seconds", type=float, default=0.6, help="aimed length of the timed part")
     parser.add_argument("--loop", choices=["uvloop", "asyncio"], default="uvloop")
-    parser.add_argument("--core", type=int, default=None, help="run client and agent on this core only")
-    args = parser.parse_args()
-    if args.core is not None:
-        os.sched_setaffinity(0, {args.core})
-    return args
+    return parser.parse_args()
 
 
 def report(sample: Sample) -> None:
@@ -71,12 +93,13 @@ class Sizing:
 
 
 class Measure:
-    """Wall time and the CPU time of both processes between its making and `sample()`."""
+    """Wall time and the CPU time of the client and of its agents between its making and `sample()`."""
 
-    def __init__(self, agent_pid: int) -> None:
+    def __init__(self, agent_pids: Iterable[int]) -> None:
         gc.collect()
-        self._agent_clock = (~agent_pid << 3) | 2  # Linux: the CPU clock of another process, all its threads, in ns
-        self._agent_cpu = self._read_agent()
+        # Linux: the CPU clock of another process, all its threads, in ns
+        self._agent_clocks = [(~pid << 3) | 2 for pid in agent_pids]
+        self._agent_cpu = self._read_agents()
         self._client_cpu = _read_client()
         self._wall = time.perf_counter()
 
@@ -84,12 +107,12 @@ class Measure:
         """Seconds of `count` operations; the agent's CPU is None where the system does not tell it."""
         wall = time.perf_counter() - self._wall
         client_cpu = _read_client() - self._client_cpu
-        agent_cpu = self._read_agent()
+        agent_cpu = self._read_agents()
         spent = None if agent_cpu is None or self._agent_cpu is None else agent_cpu - self._agent_cpu
         return {"count": count, "seconds": wall, "client_cpu": client_cpu, "agent_cpu": spent}
 
-    def _read_agent(self) -> float | None:
-        return time.clock_gettime(self._agent_clock) if sys.platform == "linux" else None
+    def _read_agents(self) -> float | None:
+        return sum(map(time.clock_gettime, self._agent_clocks)) if sys.platform == "linux" else None
 
 
 def _read_client() -> float:
@@ -104,6 +127,7 @@ class Updates:
         self.count = 0
         self.echoed = ""
         self.parked = False
+        self.on_parked: Callable[[], None] = lambda: None
         self.handled_after_answer = 0
         self.out_of_order = 0
 
@@ -112,6 +136,7 @@ class Updates:
             self.count += 1
         elif text == script.PARKED:
             self.parked = True
+            self.on_parked()
         elif text.startswith(script.ECHO):
             self.echoed = text
         else:
@@ -142,3 +167,26 @@ def median_ms(starts: list[float]) -> Sample:
     """The median start in milliseconds, the first (which warmed the file cache) left out."""
     ordered = sorted(starts[1:])
     return {"count": len(ordered), "ms": ordered[len(ordered) // 2] * 1000}
+
+
+def resident_bytes(pid: int | None = None) -> int | None:
+    """Memory of a process (ours by default) that is really there; None where the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    with open(f"/proc/{pid or 'self'}/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def settled_sample(count: int, seconds: float, memory: list[tuple[float, int, int]]) -> Sample:
+    """What a soak tells: both sides' memory over time, and by how much the last quarter's exceeds the second's.
+
+    `memory` has (seconds, client bytes, agent bytes). The first quarter is left out: caches and allocators fill there.
+    """
+    quarter = max(len(memory) // 4, 1)
+    early, late = memory[quarter : quarter * 2] or memory, memory[-quarter:]
+
+    def median_of(points: list[tuple[float, int, int]]) -> float:
+        totals = sorted(client + agent for _, client, agent in points)
+        return totals[len(totals) // 2]
+
+    return {"count": count, "seconds": seconds, "memory": memory, "growth": median_of(late) - median_of(early)}

@@ -11,7 +11,13 @@ from collections.abc import Callable
 
 __all__ = [
     "ANSWER",
+    "CALL",
+    "CALL_ID",
+    "CALL_TEXT",
+    "CALL_TITLE",
     "ECHO",
+    "NAP",
+    "OPTIONS",
     "PARK",
     "PARKED",
     "PROMPT_TEXT",
@@ -22,6 +28,7 @@ __all__ = [
     "OnUpdate",
     "command_of",
     "echo_text",
+    "nap_text",
     "park_text",
     "updates_text",
 ]
@@ -40,23 +47,32 @@ UPDATE_MASK = 1023
 UPDATE_TEXTS = [f"{i:05d} the quick brown fox jumps over it...." for i in range(UPDATE_MASK + 1)]
 """Make the update notification a line of 215 bytes."""
 
-ANSWER, ECHO, UPDATES, PARK = "answer", "echo", "updates", "park"
+ANSWER, ECHO, UPDATES, PARK, NAP, CALL = "answer", "echo", "updates", "park", "nap", "call"
+
+CALL_TEXT = f"{CALL} 1 ".ljust(len(PROMPT_TEXT), ".")
+"""The prompt text that makes the agent ask its client for a permission before it answers."""
+
+CALL_ID, CALL_TITLE = "call_01234567", "Write to the parser"
+
+OPTIONS = [("allow", "Allow", "allow_once"), ("reject", "Reject", "reject_once")]
+"""Id, name and kind of what the client may choose from; it always takes the first."""
 
 PARKED = "all prompts are parked"
-"""The update an agent sends once it holds as many unanswered prompts as it was told to."""
+"""The update an agent sends once it got as many prompts to hold as it was told to."""
 
 
 def command_of(text: str) -> tuple[str, int]:
     """What the agent does with a prompt: its command and the number that belongs to it.
 
     `answer`: reply at once. `updates n`: send n numbered updates, then reply. `echo`: send the whole text back in one
-    update, then reply. `park n`: never reply; with the nth such prompt, say so in an update.
+    update, then reply. `park n`: hold it until it is cancelled; with every nth such prompt, say so in an update.
+    `nap n`: reply after n milliseconds. `call n`: ask the client for permission, and reply when it has answered.
     """
     if text == PROMPT_TEXT:
         return ANSWER, 0
     if text.startswith(ECHO):
         return ECHO, 0
-    if text.startswith((UPDATES, PARK)):
+    if text.startswith((UPDATES, PARK, NAP, CALL)):
         command, number = text.split()[:2]
         return command, int(number)
     return ANSWER, 0
@@ -73,5 +89,10 @@ def updates_text(count: int) -> str:
 
 
 def park_text(count: int) -> str:
-    """The prompt text of a request that is never answered, one of `count`; as long as an ordinary prompt."""
+    """The prompt text of a request that is held, one of `count`; as long as an ordinary prompt."""
     return f"{PARK} {count} ".ljust(len(PROMPT_TEXT), ".")
+
+
+def nap_text(milliseconds: int) -> str:
+    """The prompt text that is answered after so long; as long as an ordinary prompt."""
+    return f"{NAP} {milliseconds} ".ljust(len(PROMPT_TEXT), ".")

@@ -11,15 +11,25 @@ import msgspec
 import script
 
 __all__ = [
+    "Cancel",
+    "CancelMessage",
+    "Cancelled",
+    "CancelledReply",
     "Inbound",
     "Initialize",
     "NewSession",
+    "PermissionAnswer",
+    "PermissionMessage",
     "PromptMessage",
     "Reply",
     "Result",
     "UpdateMessage",
+    "cancel_message",
+    "cancelled_reply",
     "initialize_message",
     "new_session_message",
+    "permission_answer",
+    "permission_message",
     "prompt_message",
     "text_of_prompt",
     "text_of_update",
@@ -89,9 +99,17 @@ class ToolCall(msgspec.Struct, tag_field="sessionUpdate", tag="tool_call", renam
     title: str
 
 
+class ToolCallOfPermission(msgspec.Struct, rename="camel"):
+    tool_call_id: str
+    title: str
+
+
+Update = AgentMessageChunk | AgentThoughtChunk | ToolCall
+
+
 class UpdateParams(msgspec.Struct, rename="camel"):
     session_id: str
-    update: AgentMessageChunk | AgentThoughtChunk | ToolCall
+    update: Update
 
 
 class UpdateMessage(msgspec.Struct, tag_field="method", tag="session/update"):
@@ -113,13 +131,76 @@ class Reply(msgspec.Struct):
     result: Result
 
 
+class Option(msgspec.Struct, rename="camel"):
+    option_id: str
+    name: str
+    kind: str
+
+
+class InboundParams(msgspec.Struct, rename="camel"):
+    """Params of an update or of a permission request, told apart by which member is there."""
+
+    session_id: str
+    update: Update | None = None
+    tool_call: ToolCallOfPermission | None = None
+    options: list[Option] | None = None
+
+
 class Inbound(msgspec.Struct):
-    """Any line a client reads: a reply has `id` and `result`, an update has `method` and `params`."""
+    """Any line a client reads: a reply has `id` and maybe `result`, an update `method` and `params`, a request both."""
 
     id: int = 0
     result: Result | None = None
     method: str = ""
-    params: UpdateParams | None = None
+    params: InboundParams | None = None
+
+
+class PermissionParams(msgspec.Struct, rename="camel"):
+    session_id: str
+    tool_call: ToolCallOfPermission
+    options: list[Option]
+
+
+class PermissionMessage(msgspec.Struct, tag_field="method", tag="session/request_permission"):
+    jsonrpc: str
+    id: int
+    params: PermissionParams
+
+
+class Selected(msgspec.Struct, tag_field="outcome", tag="selected", rename="camel"):
+    option_id: str
+
+
+class PermissionResult(msgspec.Struct):
+    outcome: Selected
+
+
+class PermissionAnswer(msgspec.Struct):
+    """The only reply an agent reads."""
+
+    jsonrpc: str
+    id: int
+    result: PermissionResult
+
+
+class Cancel(msgspec.Struct, rename="camel"):
+    request_id: int
+
+
+class CancelMessage(msgspec.Struct, tag_field="method", tag="$/cancel_request"):
+    jsonrpc: str
+    params: Cancel
+
+
+class Cancelled(msgspec.Struct):
+    code: int
+    message: str
+
+
+class CancelledReply(msgspec.Struct):
+    jsonrpc: str
+    id: int
+    error: Cancelled
 
 
 def initialize_message(request_id: int) -> Initialize:
@@ -144,7 +225,26 @@ def text_of_prompt(message: PromptMessage) -> str:
     return block.text if isinstance(block, Text) else ""
 
 
-def text_of_update(params: UpdateParams) -> str:
+def permission_message(request_id: int) -> PermissionMessage:
+    call = ToolCallOfPermission(script.CALL_ID, script.CALL_TITLE)
+    options = [Option(*words) for words in script.OPTIONS]
+    return PermissionMessage("2.0", request_id, PermissionParams(script.SESSION_ID, call, options))
+
+
+def permission_answer(request_id: int, options: list[Option]) -> PermissionAnswer:
+    """The choice of the first option."""
+    return PermissionAnswer("2.0", request_id, PermissionResult(Selected(options[0].option_id)))
+
+
+def cancel_message(request_id: int) -> CancelMessage:
+    return CancelMessage("2.0", Cancel(request_id))
+
+
+def cancelled_reply(request_id: int) -> CancelledReply:
+    return CancelledReply("2.0", request_id, Cancelled(-32800, "Request cancelled"))
+
+
+def text_of_update(params: InboundParams) -> str:
     """The text of an agent message chunk, empty for every other update."""
     update = params.update
     if isinstance(update, AgentMessageChunk) and isinstance(update.content, Text):
