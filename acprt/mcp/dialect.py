@@ -7,7 +7,7 @@ The era is given, or chosen by the opening, and never changes. It lets an `initi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -38,8 +38,9 @@ from acprt.mcp.messages import Implementation
 from acprt.mcp.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from acprt.mcp.progress import PROGRESS, ProgressTokens
 from acprt.mcp.refusals import DISCOVER, member_of, refusal_of, refusal_of_method
+from acprt.mcp.settings import CancelReading, Settings, Side
+from acprt.mcp.spelled_ids import reread
 from acprt.mcp.stamps import stamped_params, stamped_result
-from acprt.mcp.unusual import reread
 from acprt.runtime.dialect import CancelNotice, Dialect
 from acprt.wire.frames import Frame, NotificationFrame, RequestFrame, ResponseFrame, parse
 from acprt.wire.ids import RequestId as WireRequestId
@@ -50,13 +51,7 @@ from acprt.wire.repair import repair
 if TYPE_CHECKING:
     from acprt.runtime.connection import Connection
 
-__all__ = ["DISCOVER", "HANDSHAKE_VERSIONS", "CancelReading", "McpDialect", "Side", "dialect", "negotiated"]
-
-Side = Literal["client", "server"]
-
-CancelReading = Literal["auto", "strict", "lenient"]
-"""Whether a cancel with members that its era does not know counts. "strict": it is dropped. "lenient": it does, without
-those members. "auto": strict in the two eras themselves, lenient where a version of 2025 was negotiated."""
+__all__ = ["HANDSHAKE_VERSIONS", "McpDialect", "dialect", "negotiated"]
 
 HANDSHAKE_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """The versions that `initialize` can agree on, newest first. All of them behave as the legacy era does."""
@@ -69,21 +64,6 @@ _LEGACY, _MODERN = ProtocolEra.LEGACY_2024, ProtocolEra.MODERN_2026
 _POLICY = {None: EraPolicy.AUTO, _LEGACY: EraPolicy.LEGACY_ONLY, _MODERN: EraPolicy.MODERN_ONLY}
 
 _DEAD = RpcError(0, "for a request or a subscription that is over")  # refuses a notification, so nobody sees it
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the connections of one dialect have in common."""
-
-    side: Side
-    era: ProtocolEra | None
-    info: Implementation | None
-    capabilities: Mapping[str, Any]
-    profile: CancellationProfile
-    cancels: CancelReading
-    implicit_legacy: bool
-    strict_opening: bool
-    strict_admission: bool
-    close_stream: Callable[[int], object] | None
 
 
 class McpDialect(Dialect):

@@ -33,7 +33,7 @@ from acprt.runtime.outbox import Outbox
 from acprt.runtime.responder import InboundRequest, current_request
 from acprt.runtime.sent import SentRequest
 from acprt.runtime.sink import TransportSink
-from acprt.runtime.status import ConnectionStatus, Counters, InFlight, Pending, Queue
+from acprt.runtime.status import ConnectionStatus, Counters, InFlight, Pending, Queue, plain_id
 from acprt.runtime.tasks import SpawnedTasks
 from acprt.runtime.watchdog import Watchdog
 from acprt.trace import Tap, TraceSink
@@ -151,6 +151,8 @@ class Connection:
         owner = current_request.get()
         if owner is not None and owner.table is not self._inbound:
             owner = None  # a request of another connection's peer: the dialects may differ, and the ends do
+        if owner is not None and owner.is_cancelled and refusal is None and self._dialect.gates_frames:
+            refusal = RpcError.request_cancelled()  # nothing more may be said for a cancelled request
         call = self._calls.new(method, decoder, owner)
         if call.outcome is None:
             if self._on_request_sent is not None and refusal is None:
@@ -304,7 +306,7 @@ class Connection:
             name=self.name,
             state=self.ends.state.name.lower(),
             pending=[Pending(call.id, call.method, now - call.sent_at) for call in self._calls],
-            in_flight=[InFlight(r.id, r.method, now - r.received_at, r.is_cancelled) for r in self._inbound],
+            in_flight=[InFlight(plain_id(r.id), r.method, now - r.received_at, r.is_cancelled) for r in self._inbound],
             inbox=Queue(self._inbox.count, self._inbox.size, self._inbox.oldest_age),
             outbox=Queue(self._outbox.count, self._outbox.size, self._outbox.oldest_age),
             child=child,

@@ -9,7 +9,13 @@ import msgspec
 from acprt.transports.base import ChildStatus
 from acprt.wire.ids import RequestId
 
-__all__ = ["ConnectionStatus", "Counters", "InFlight", "Pending", "Queue"]
+__all__ = ["ConnectionStatus", "Counters", "InFlight", "Pending", "Queue", "plain_id"]
+
+
+def plain_id(id: RequestId) -> RequestId:
+    """An id to be shown: one that a dialect keeps raw for its spelling (`1.0`) as that text."""
+    kept: object = id
+    return bytes(kept).decode() if isinstance(kept, msgspec.Raw) else id
 
 
 class Pending(msgspec.Struct, frozen=True):

@@ -71,7 +71,7 @@ def nested(depth: int) -> bytes:
         ("InvalidEnvelope", b'{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"m"}}'),
         ("InvalidEnvelope", with_params(b"5")),
     ],
-    ids=str,
+    ids=lambda value: str(value[:60]),
 )
 def test_line_is_refused_for_the_rule_it_breaks(reason: str, line: bytes) -> None:
     with pytest.raises(mcp.AdmissionError) as caught:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from typing import Any
 
 import msgspec
@@ -71,6 +73,39 @@ class TestInFlight:
                 client.send(client.call(2, "slow", {"name": "a"}), client.cancelled(2))
                 assert await client.settled() == []
             assert tools.seen == []
+
+        run(main())
+
+    def test_what_a_thread_sends_while_the_cancel_is_read_is_not_heard(self, run, era):
+        """It passed the gate in its thread; the cancel comes before its turn on the loop."""
+        server = server_of(era)
+        sending, cancelled = threading.Event(), threading.Event()
+
+        @server.method("slow")
+        def slow(params: Any, cx: acprt.Connection) -> None:
+            hand_over = cx.call_on_loop
+
+            def later(callback: Any) -> None:
+                sending.set()
+                assert cancelled.wait(10)
+                hand_over(callback)
+
+            cx.call_on_loop = later  # type: ignore[method-assign]
+            cx.send_notification("notifications/late", {})
+            cx.call_on_loop = hand_over  # type: ignore[method-assign]
+            cx.call_on_loop(heard.set)
+
+        heard = asyncio.Event()
+
+        async def main():
+            async with client_of(server, era) as client:
+                client.send(client.call(2, "slow"))
+                assert await asyncio.to_thread(sending.wait, 10)
+                client.send(client.cancelled(2))
+                assert await client.settled() == []
+                cancelled.set()
+                await heard.wait()
+                assert await client.settled() == []
 
         run(main())
 
@@ -212,6 +247,27 @@ class TestSpelledIds:
                     client.send(line)
                     answer = await client.peer.receive_raw()
                     assert answer.startswith(b'{"jsonrpc":"2.0","id":%b,' % id.encode()), answer
+
+        run(main())
+
+    def test_status_shows_an_id_as_it_was_spelled(self, run, era):
+        """As text: it prints, and is JSON."""
+        server = server_of(era)
+        connections: list[acprt.Connection] = []
+
+        @server.with_spawned
+        async def connected(cx: acprt.Connection) -> None:
+            connections.append(cx)
+
+        async def main():
+            tools = Tools(server)
+            async with client_of(server, era) as client:
+                client.send(msgspec.json.encode(client.call(77, "slow")).replace(b"77", b"1.0"))
+                await until(lambda: tools.seen)
+                status = connections[0].status()
+                assert "slow (id '1.0')" in str(status)
+                assert json.loads(json.dumps(status.as_dict()))["in_flight"][0]["id"] == "1.0"
+                tools.go.set()
 
         run(main())
 

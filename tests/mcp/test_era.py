@@ -180,6 +180,14 @@ def test_parsed_frame_is_read_like_its_line() -> None:
         assert opening_of(parse(line)).kind is opening_of(line).kind is kind
 
 
+def test_line_may_be_text_or_any_bytes() -> None:
+    """As for the codec."""
+    for kind, line in OPENINGS.items():
+        for same in (line.decode(), bytearray(line), memoryview(line)):
+            assert opening_of(same).kind is kind
+    assert StdioEraClassifier().classify(OPENINGS[KIND.LEGACY_INITIALIZE].decode()) == Selected(LEGACY)
+
+
 @pytest.mark.parametrize("line", [b"[]", b"[" + OPENINGS[KIND.MODERN_REQUEST] + b"]", b"", b'{"jsonrpc":"2.0","id":1}'])
 def test_batches_and_rubbish_are_malformed(line: bytes) -> None:
     assert opening_of(line).kind is KIND.MALFORMED

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import acprt
 from acprt import mcp
+from acprt.mcp.memory import LegacyCommands
 from tests.mcp.scripted import LEGACY, MODERN, MODERN_META, PREFIX, client_endpoint, server_for, server_of
 from tests.rawpeer import RawPeer, turns
 
@@ -110,6 +113,24 @@ class TestProbe:
 
         run(main())
 
+    def test_modern_server_that_is_slow_to_start_is_asked_again(self, run):
+        """It says so when it reads the `initialize`, behind the probe that nobody waits for any more."""
+        client = client_endpoint(None)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                opening = asyncio.create_task(mcp.negotiate(cx, probe_seconds=0.02))
+                probe, handshake = await expect(peer, "server/discover"), await expect(peer, "initialize")
+                peer.respond(probe, DISCOVERED)
+                peer.respond_error(handshake, -32022, "Unsupported protocol version")
+                peer.respond(await expect(peer, "server/discover"), DISCOVERED)
+                assert (await opening).era is MODERN
+                sent = cx.send_request("any")
+                assert MODERN_META.items() <= (await peer.receive())["params"]["_meta"].items()
+                sent.detach()
+
+        run(main())
+
     def test_unsupported_version_does_not_fall_back(self, run):
         """-32022 is a word of the modern era: the server has one, only not ours."""
         client = client_endpoint(None)
@@ -192,32 +213,65 @@ class TestProbe:
         run(main())
 
 
+PROGRAM = """
+import sys
+from pathlib import Path
+import acprt
+from acprt import mcp
+
+era = mcp.ProtocolEra(Path(sys.argv[1]).read_text())
+server = acprt.Endpoint("server", dialect=mcp.dialect(era, "server"))
+mcp.answer_opening(server, info=mcp.Implementation(name="server", version="0"))
+acprt.run(server)
+"""
+
+
 class TestMemory:
-    def test_legacy_is_remembered_for_the_next_process(self, run):
-        """No second probe; one that has become modern is found by asking from the start."""
+    def test_command_that_was_legacy_is_greeted_as_such(self, run, tmp_path):
+        """No second probe of it, nor a missing one of another command; one that became modern is found all the same."""
         client = client_endpoint(None)
+        (tmp_path / "server.py").write_text(PROGRAM)
+
+        async def opened(name: str) -> tuple[mcp.ProtocolEra, int]:
+            """The era, and how many requests it took to find it."""
+            process = acprt.AgentProcess(sys.executable, str(tmp_path / "server.py"), str(tmp_path / name))
+            async with client.connect(process) as cx:
+                peer = await mcp.negotiate(cx, probe_seconds=20)
+                return peer.era, cx.send_request("any").id - 1
 
         async def main():
-            async with server_for(client) as (cx, peer):
-                opening = asyncio.create_task(mcp.negotiate(cx))
-                peer.respond_error(await expect(peer, "server/discover"), -32601, "Method not found")
-                await greet_as_legacy(peer)
-                await opening
-            async with server_for(client) as (cx, peer):
-                opening = asyncio.create_task(mcp.negotiate(cx, version="2024-11-05"))
-                await greet_as_legacy(peer, protocolVersion="2024-11-05")
-                assert (await opening).version == "2024-11-05"
-            async with server_for(client) as (cx, peer):
-                opening = asyncio.create_task(mcp.negotiate(cx))
-                peer.respond_error(await expect(peer, "initialize"), -32022, "Unsupported protocol version")
-                peer.respond(await expect(peer, "server/discover"), DISCOVERED)
-                assert (await opening).era is MODERN
-            async with server_for(client) as (cx, peer):
-                opening = asyncio.create_task(mcp.negotiate(cx))
-                peer.respond(await expect(peer, "server/discover"), DISCOVERED)
-                await opening
+            for name in ("one", "two"):
+                (tmp_path / name).write_text(LEGACY.value)
+                assert await opened(name) == (LEGACY, 2)
+            assert await opened("one") == (LEGACY, 1)
+            (tmp_path / "one").write_text(MODERN.value)
+            assert await opened("one") == (MODERN, 2)
+            assert await opened("one") == (MODERN, 1)
+
+        run(main(), timeout=55)
+
+    def test_servers_that_were_not_started_are_always_asked(self, run):
+        """Behind two connections of one endpoint there may be two programs."""
+        client = client_endpoint(None)
+        legacy, either = server_of(LEGACY), server_of(None)
+
+        async def main():
+            async with client.connect(legacy) as one, client.connect(either) as other:
+                assert (await mcp.negotiate(one)).era is LEGACY
+                assert (await mcp.negotiate(other)).era is MODERN
 
         run(main())
+
+    def test_memory_is_bounded(self):
+        """Command lines may be made up for each start; the latest are kept."""
+        commands = LegacyCommands()
+        connections: list[Any] = [
+            SimpleNamespace(transport=acprt.AgentProcess("server", str(number))) for number in range(100)
+        ]
+        for cx in connections:
+            commands.learn(cx, LEGACY)
+        known = [commands.knows(cx) for cx in connections]
+        assert known == [False] * 36 + [True] * 64
 
 
 class TestWithoutProbe:

@@ -309,6 +309,21 @@ class TestStrictAdmission:
 
             run(main())
 
+    def test_own_answers_are_not_looked_at(self, run):
+        """They are completed, whatever a strict reader would say to them."""
+        server = server_of(MODERN, strict_admission=True)
+
+        @server.method("odd")
+        async def odd(params: Any) -> dict[str, Any]:
+            return {"text": "\ufeff"}
+
+        async def main():
+            async with client_of(server, MODERN) as client:
+                client.send(client.call(1, "odd"))
+                assert (await client.peer.receive())["result"]["resultType"] == "complete"
+
+        run(main())
+
 
 class TestManyConnections:
     def test_connections_of_one_endpoint_choose_for_themselves(self, run):

@@ -10,7 +10,7 @@ import pytest
 
 import acprt
 from acprt import mcp
-from tests.mcp.scripted import ERAS, LEGACY, MODERN, Client, client_endpoint, server_for, server_of, until
+from tests.mcp.scripted import ERAS, LEGACY, MODERN, Client, client_endpoint, client_of, server_for, server_of, until
 from tests.rawpeer import RawPeer, turns
 
 both_eras = pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
@@ -273,6 +273,21 @@ class TestClocks:
 
         run(main())
 
+    def test_call_of_what_is_no_request_leaves_nothing_behind(self, run, era):
+        """No token for the next request to take."""
+        client = client_endpoint(era)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                not_a_request: Any = mcp.InitializedNotification()
+                with pytest.raises(TypeError):
+                    await mcp.call(cx, not_a_request)
+                sent = cx.send_request("any", {})
+                assert "progressToken" not in (await peer.receive())["params"].get("_meta", {})
+                sent.detach()
+
+        run(main())
+
     def test_subscription_has_no_clock(self, run, era):
         client = client_endpoint(era)
 
@@ -342,6 +357,32 @@ class TestWhoSendsRequests:
 
             run(main())
 
+    @pytest.mark.parametrize("spawned", [True, False], ids=["child", "stranger"])
+    @pytest.mark.parametrize(
+        "line",
+        [
+            '{"jsonrpc":"2.0","id":9,"method":"x","params":5}',
+            '{"jsonrpc":"2.0","id":null,"method":"x"}',
+            '{"jsonrpc":"2.0","id":1.5,"method":"x"}',
+            '[{"jsonrpc":"2.0","id":9,"method":"x"}]',
+            "{nonsense",
+        ],
+    )
+    def test_modern_client_says_nothing_to_what_it_cannot_read(self, run, line, spawned):
+        client = client_endpoint(MODERN)
+
+        async def main():
+            near, far = acprt.memory_pair(left_is_parent=spawned)
+            peer = RawPeer(far)
+            async with client.connect(near) as cx:
+                peer.send(line)
+                sent = cx.send_request("any")
+                peer.respond((await peer.receive())["id"], {})
+                await sent.block_task()
+                assert peer.unread() == []
+
+        run(main())
+
 
 class TestCascade:
     def test_cancel_reaches_what_the_handler_asked_of_the_client(self, run):
@@ -375,6 +416,54 @@ class TestCascade:
             client.peer.close_write()
             await serving
             await client.peer.aclose()
+
+        run(main())
+
+    def test_cancelled_handler_can_ask_nothing_more(self, run):
+        """It would wait for an answer in the service of nobody; its clean-up goes on."""
+        server = server_of(LEGACY)
+        told: list[Any] = []
+
+        @server.method("ask")
+        async def ask(params: Any, cx: acprt.Connection) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                with pytest.raises(acprt.RpcError) as refused:
+                    await cx.send_request("roots/list").block_task()
+                told.append(refused.value.code)
+
+        async def main():
+            async with client_of(server, LEGACY) as client:
+                client.send(client.call(1, "ask"))
+                await client.settled()
+                client.send(client.cancelled(1))
+                assert await client.settled() == []
+                assert told == [-32800]
+
+        run(main())
+
+    def test_cancel_right_behind_the_answer_to_the_opening_is_heeded(self, run):
+        """It is read before the answer's turn has come: the era is not told yet, and can only be the legacy one."""
+        client = client_endpoint(None)
+
+        @client.method("ping")
+        async def ping(params: Any) -> None:
+            await asyncio.Event().wait()
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                opening = asyncio.create_task(mcp.negotiate(cx))
+                peer.respond_error((await peer.receive())["id"], -32601, "Method not found")
+                handshake = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "server", "version": "0"}}
+                peer.send(
+                    {"jsonrpc": "2.0", "id": (await peer.receive())["id"], "result": handshake},
+                    {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                    cancel(1),
+                )
+                await opening
+                await turns()
+                assert cx.status().in_flight == []
 
         run(main())
 

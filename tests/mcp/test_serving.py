@@ -8,7 +8,7 @@ import pytest
 
 import acprt
 from acprt import mcp
-from tests.mcp.scripted import ERAS, LEGACY, MODERN, PREFIX, client_of, server_of
+from tests.mcp.scripted import ERAS, LEGACY, MODERN, PREFIX, client_of, server_of, until
 
 both_eras = pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 
@@ -89,6 +89,37 @@ class TestLog:
                 assert len([line for line in await client.settled() if "method" in line]) == 3
 
         run(main())
+
+
+def test_request_of_another_connection_asks_for_nothing_here(run):
+    """Neither for progress nor for logs, and its capabilities are those of another client."""
+    one, other = server_of(MODERN), server_of(MODERN)
+    connections: list[acprt.Connection] = []
+
+    @other.with_spawned
+    async def connected(cx: acprt.Connection) -> None:
+        connections.append(cx)
+
+    @one.method("tell")
+    async def tell(params: Any) -> dict[str, Any]:
+        (cx,) = connections
+        said = [mcp.log(cx, "error", "x"), mcp.report_progress(cx, 1)]
+        return {"said": said, "capabilities": mcp.client_capabilities(cx)}
+
+    async def main():
+        async with client_of(one, MODERN) as client, client_of(other, MODERN) as stranger:
+            await until(lambda: connections)
+            meta: dict[str, Any] = {
+                "progressToken": 1,
+                PREFIX + "logLevel": "debug",
+                PREFIX + "clientCapabilities": {"roots": {}},
+            }
+            client.send(client.call(1, "tell", **meta))
+            result = (await client.peer.receive())["result"]
+            assert (result["said"], result["capabilities"]) == ([False, False], {})
+            assert await stranger.settled() == []
+
+    run(main())
 
 
 class TestClient:

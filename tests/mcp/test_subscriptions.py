@@ -410,6 +410,31 @@ class TestListening:
 
         run(main())
 
+    @pytest.mark.parametrize("end", ["result", "cancel"])
+    def test_nothing_behind_an_end_is_heard(self, run, end):
+        """In the same chunk, too; what stands in front of it is."""
+        client = client_endpoint(MODERN)
+        heard: list[Any] = []
+
+        @client.on_receive_notification
+        async def changed(note: mcp.ToolListChangedNotification) -> None:
+            heard.append(note)
+
+        async def main():
+            async with server_for(client) as (cx, peer):
+                sent, id = await opened(cx, peer)
+                note = {"jsonrpc": "2.0", "method": TOOLS_CHANGED, "params": {"_meta": {SUBSCRIPTION: id}}}
+                ends = {
+                    "result": {"jsonrpc": "2.0", "id": id, "result": {}},
+                    "cancel": {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}},
+                }
+                peer.send(note, ends[end], note)
+                assert (await sent.block_task()).closed_by == "server"
+                await turns()
+                assert len(heard) == 1
+
+        run(main())
+
     def test_both_ends_of_acprt(self, run):
         """Published by one, heard by the other, ended by the server."""
         server, _connections = listening_server()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-ACCEPTED = ("accepted.py", "accepted_acp.py")
-REJECTED = ("rejected.py", "rejected_acp.py")
+ACCEPTED = ("accepted.py", "accepted_acp.py", "accepted_claude.py")
+REJECTED = ("rejected.py", "rejected_acp.py", "rejected_claude.py")
 ROOT = HERE.parents[1]
 
 _IGNORE = re.compile(r"  # type: ignore\[(?P<codes>[\w, -]+)\].*$")

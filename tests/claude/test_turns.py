@@ -1,0 +1,616 @@
+"""Prompts and their turns: which message belongs to which, how turns end, are left, stopped, and lost."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies
+
+import acprt
+from acprt import claude
+from acprt.claude.mailbox import Mailbox
+from acprt.claude.tickets import Tickets, TicketState
+from acprt.testing.fake_claude import Options
+from tests.claude.talking import RawCommand, fake_client, raw_client, read
+from tests.rawpeer import turns
+
+
+def kinds(messages: list[claude.Message]) -> list[str]:
+    """The classes of messages, those of the lifecycle left out."""
+    return [type(m).__name__ for m in messages if not isinstance(m, claude.CommandLifecycleMessage)]
+
+
+def begin(peer: RawCommand, uuid: str) -> None:
+    """The command takes a prompt in and begins with it."""
+    peer.say("command_lifecycle", command_uuid=uuid, state="queued")
+    peer.say("command_lifecycle", command_uuid=uuid, state="started")
+
+
+class TestOneTurn:
+    def test_messages_come_in_order_and_the_result_is_last(self, run) -> None:
+        async def main() -> None:
+            async with fake_client(Options(partial_messages=True)) as (cli, _fake):
+                turn = cli.prompt("hello")
+                messages = await read(turn)
+                assert kinds(messages) == [
+                    "InitMessage",
+                    *["StreamEvent"] * 2,
+                    "AssistantMessage",
+                    *["StreamEvent"] * 5,
+                    "AssistantMessage",
+                    "ResultMessage",
+                ]
+                assert "".join(m.text for m in messages if isinstance(m, claude.StreamEvent)) == "Hello, I am a fake. "
+                assert (turn.result, turn.outcome, turn.stop_reason) == (messages[-1], "completed", "end_turn")
+                assert cli.session_id == cli.session.session_id if cli.session else False
+
+        run(main())
+
+    def test_nothing_is_sent_before_it_is_used(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                turn = cli.prompt("hello")
+                assert await peer.silent()
+                dropped = [turn]
+                del turn
+                with pytest.warns(RuntimeWarning, match="never used"):
+                    dropped.clear()
+
+        run(main())
+
+    def test_text_and_result_are_read_to_the_end(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                assert await cli.prompt("hello").text() == "Hello, I am a fake."
+                assert (await cli.prompt("say x").finished()).result == "x"
+                with pytest.raises(claude.TurnFailed):
+                    await cli.prompt("api-error").text()
+
+        run(main())
+
+    def test_blocks_are_a_prompt_too(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                blocks = [claude.TextBlock(text="say "), {"type": "text", "text": "both"}]
+                assert await cli.prompt(blocks).text() == "both"
+
+        run(main())
+
+
+class TestEnds:
+    @pytest.mark.parametrize(
+        ("prompt", "outcome", "stop_reason"),
+        [
+            ("hello", "completed", "end_turn"),
+            ("refusal", "completed", "refusal"),
+            ("max-turns", "limit_reached", "max_turn_requests"),
+            ("budget", "limit_reached", "max_turn_requests"),
+        ],
+    )
+    def test_agreed_ends_do_not_raise(self, run, prompt: str, outcome: str, stop_reason: str) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                turn = cli.prompt(prompt)
+                await read(turn)
+                assert (turn.outcome, turn.stop_reason) == (outcome, stop_reason)
+
+        run(main())
+
+    def test_failed_login_is_an_error_of_its_own_and_the_session_lives(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, fake):
+                turn = cli.prompt("auth")
+                messages = []
+                with pytest.raises(claude.AuthenticationFailed, match="Not logged in") as caught:
+                    async for message in turn:
+                        messages.append(message)  # noqa: PERF401  # what came before the error is the point
+                assert isinstance(messages[-1], claude.ResultMessage)
+                assert (caught.value.result, caught.value.session_id) == (messages[-1], fake.options.session_id)
+                assert (turn.outcome, turn.stop_reason) == ("not_authenticated", None)
+                assert await cli.prompt("say on").text() == "on"
+
+        run(main())
+
+    def test_error_of_the_api_is_told_with_its_reason(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                with pytest.raises(claude.TurnFailed, match=r"api_error.*API Error: 500") as caught:
+                    await cli.prompt("api-error").finished()
+                assert not isinstance(caught.value, claude.AuthenticationFailed)
+
+        run(main())
+
+    def test_failure_of_an_inner_agent_to_log_in_is_not_that_of_the_turn(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                reading = asyncio.create_task(read(cli.prompt("go")))
+                uuid = await peer.prompt()
+                begin(peer, uuid)
+                failed: dict[str, Any] = {"message": {"content": []}, "error": "authentication_failed"}
+                peer.say("assistant", parent_tool_use_id="toolu", **failed)
+                peer.result(uuid, is_error=True, result="x")
+                with pytest.raises(claude.TurnFailed) as caught:
+                    await reading
+                assert type(caught.value) is claude.TurnFailed
+
+        run(main())
+
+    @pytest.mark.parametrize(
+        ("members", "outcome"),
+        [
+            ({"subtype": "success"}, "completed"),
+            ({"subtype": "success", "is_error": True, "terminal_reason": "api_error"}, "failed"),
+            ({"subtype": "error_during_execution", "is_error": True, "terminal_reason": "aborted_tools"}, "cancelled"),
+            ({"subtype": "success", "is_error": True, "terminal_reason": "aborted_streaming"}, "cancelled"),
+            ({"subtype": "error_max_structured_output_retries", "is_error": True}, "limit_reached"),
+            ({"subtype": "error_during_execution", "is_error": True, "terminal_reason": "tomorrow"}, "failed"),
+            ({"subtype": "tomorrow"}, "failed"),
+        ],
+    )
+    def test_result_is_classified_by_its_reason_never_by_a_text(self, members: Any, outcome: str) -> None:
+        result = claude.ResultMessage(result="[Request interrupted by user] /login", **members)
+        assert claude.outcome_of(result) == outcome
+
+
+class TestWhichTurn:
+    def test_queued_prompts_get_their_own_answers(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                answers = await asyncio.gather(*(cli.prompt(f"say {number}").text() for number in range(20)))
+                assert answers == list(map(str, range(20)))
+
+        run(main())
+
+    def test_older_command_without_lifecycle_answers_in_order(self, run) -> None:
+        async def main() -> None:
+            async with fake_client(Options(no_lifecycle=True)) as (cli, _fake):
+                answers = await asyncio.gather(*(cli.prompt(f"say {number}").text() for number in range(5)))
+                assert answers == list(map(str, range(5)))
+
+        run(main())
+
+    def test_replayed_prompt_tells_which_one_runs(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                first, second = (asyncio.create_task(read(cli.prompt(text))) for text in ("a", "b"))
+                await peer.prompt()
+                uuid = await peer.prompt()
+                peer.say("user", message={"role": "user", "content": "b"}, isReplay=True, uuid=uuid)
+                peer.result()
+                assert kinds(await second) == ["UserMessage", "ResultMessage"]
+                assert not first.done()
+                first.cancel()
+
+        run(main())
+
+    def test_result_after_an_interrupt_is_not_taken_for_the_next_prompts(self, run) -> None:
+        """Nobody is one message behind."""
+
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                async with cli.prompt("wait") as turn:
+                    following = cli.prompt("say mine")
+                    answer = asyncio.create_task(following.text())
+                    async for message in turn:
+                        if isinstance(message, claude.InitMessage):
+                            break
+                    receipt = await cli.interrupt()
+                    assert receipt.still_queued == [following.uuid]
+                assert turn.outcome == "cancelled"
+                assert await answer == "mine"
+                assert (following.result and following.result.user_message_uuid) == following.uuid
+
+        run(main())
+
+    def test_prompts_folded_into_one_turn_end_with_one_result(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                first, second = (asyncio.create_task(read(cli.prompt(text))) for text in ("a", "b"))
+                uuids = [await peer.prompt(), await peer.prompt()]
+                begin(peer, uuids[0])
+                peer.say("command_lifecycle", command_uuid=uuids[1], state="queued")
+                peer.say("assistant", message={"content": []}, user_message_uuids=uuids)
+                peer.result(user_message_uuids=uuids)
+                assert kinds(await first) == ["AssistantMessage", "ResultMessage"]
+                assert kinds(await second) == ["ResultMessage"]
+
+        run(main())
+
+    def test_turn_of_a_background_task_belongs_to_no_prompt(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                await read(cli.prompt("shell 0"))
+                between = []
+                async for message in cli.messages():
+                    between.append(message)
+                    if isinstance(message, claude.ResultMessage):
+                        break
+                ends = kinds(between)
+                assert ends[:3] == ["TaskUpdatedMessage", "TaskNotificationMessage", "BackgroundTasksChangedMessage"]
+                assert ends[-3:] == ["InitMessage", "AssistantMessage", "ResultMessage"]
+                assert between[-1].origin.kind == "task-notification"  # type: ignore[attr-defined]  # a result, as said
+                assert await cli.prompt("say mine").text() == "mine"
+
+        run(main())
+
+    def test_autonomous_result_that_comes_while_a_prompt_waits_does_not_end_it(self, run) -> None:
+        """Also where nothing tells which turn runs."""
+
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                reading = asyncio.create_task(read(cli.prompt("mine")))
+                await peer.prompt()
+                peer.say("system", "init")
+                peer.result(origin={"kind": "task-notification"}, result="not yours")
+                await turns()
+                assert not reading.done()
+                peer.say("system", "init")
+                peer.result(result="yours")
+                assert (await reading)[-1].result == "yours"  # type: ignore[attr-defined]  # a result, as scripted
+
+        run(main())
+
+    def test_repeated_uuid_is_refused_here(self, run) -> None:
+        """The command drops it without a word, and the turn would wait for ever."""
+
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                await read(cli.prompt("say a", uuid="u-1"))
+                with pytest.raises(ValueError, match="u-1"):
+                    cli.prompt("say b", uuid="u-1")
+
+        run(main())
+
+    @pytest.mark.parametrize("state", ["refused", "discarded"])
+    def test_prompt_that_is_not_taken_is_an_error(self, run, state: str) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                reading = asyncio.create_task(read(cli.prompt("no")))
+                peer.say("command_lifecycle", command_uuid=await peer.prompt(), state=state)
+                with pytest.raises(claude.PromptRefused, match=state):
+                    await reading
+
+        run(main())
+
+    def test_prompt_told_to_be_complete_without_a_result_ends(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                turn = cli.prompt("go")
+                reading = asyncio.create_task(read(turn))
+                uuid = await peer.prompt()
+                begin(peer, uuid)
+                peer.say("command_lifecycle", command_uuid=uuid, state="completed")
+                assert kinds(await reading) == []
+                assert (turn.outcome, turn.result) == ("completed", None)
+
+        run(main())
+
+
+class TestStopping:
+    def test_cancel_interrupts_and_waits_for_the_result(self, run) -> None:
+        async def main() -> None:
+            async with fake_client(Options(partial_messages=True)) as (cli, _fake):
+                turn = cli.prompt("wait")
+                first = await anext(turn)
+                while not isinstance(first, claude.StreamEvent):
+                    first = await anext(turn)
+                assert await turn.cancel()
+                assert (turn.outcome, turn.stop_reason) == ("cancelled", "cancelled")
+                rest = await read(turn)
+                assert rest[0].aborted  # type: ignore[attr-defined]  # the partial answer
+                assert kinds(rest) == ["AssistantMessage", "UserMessage", "ResultMessage"]
+
+        run(main())
+
+    def test_prompt_that_was_not_sent_will_not_be(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                turn = cli.prompt("no")
+                assert await turn.cancel()
+                assert await read(turn) == []
+                assert turn.stop_reason == "cancelled"
+                assert await peer.silent()
+
+        run(main())
+
+    def test_queued_prompt_is_taken_back_and_the_running_turn_goes_on(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, fake):
+                running = cli.prompt("wait")
+                await anext(running)
+                queued = cli.prompt("say never")
+                reading = asyncio.create_task(read(queued))
+                await turns()
+                assert await queued.cancel()
+                assert (queued.outcome, queued.result) == ("cancelled", None)
+                assert kinds(await reading) == []
+                assert running.outcome is None
+                assert [f["request"]["subtype"] for f in fake.received if "request" in f][1:] == [
+                    "cancel_async_message"
+                ]
+                assert await running.cancel()
+
+        run(main())
+
+    def test_prompt_that_started_meanwhile_is_interrupted(self, run) -> None:
+        """The command says that it is too late to take it back."""
+
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                turn = cli.prompt("go")
+                reading = asyncio.create_task(read(turn))
+                uuid = await peer.prompt()
+                peer.say("command_lifecycle", command_uuid=uuid, state="queued")
+                await turns()
+                cancelling = asyncio.create_task(turn.cancel())
+                back = await peer.receive()
+                assert back["request"] == {"subtype": "cancel_async_message", "message_uuid": uuid}
+                peer.say("command_lifecycle", command_uuid=uuid, state="started")
+                peer.accept(back["request_id"], {"cancelled": False})
+                assert (await peer.receive())["request"] == {"subtype": "interrupt"}
+                peer.result(uuid, subtype="error_during_execution", is_error=True, terminal_reason="aborted_streaming")
+                assert await cancelling
+                await reading
+
+        run(main())
+
+    def test_interrupt_without_effect_is_told(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                turn = cli.prompt("go")
+                reading = asyncio.create_task(read(turn))
+                uuid = await peer.prompt()
+                begin(peer, uuid)
+                await turns()
+                cancelling = asyncio.create_task(turn.cancel(timeout=0.05))
+                peer.accept((await peer.receive())["request_id"], {"still_queued": []})
+                assert not await cancelling
+                peer.result(uuid)
+                await reading
+                assert turn.outcome == "completed"
+
+        run(main())
+
+    def test_cancel_that_crosses_the_result_changes_nothing(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, fake):
+                turn = cli.prompt("say done")
+                await read(turn)
+                assert await turn.cancel()
+                assert turn.outcome == "completed"
+                assert await cli.prompt("say next").text() == "next"
+                assert not [f for f in fake.received if f.get("request", {}).get("subtype") == "interrupt"]
+
+        run(main())
+
+    def test_interrupt_with_queued_prompts_cancels_them_too_when_asked(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                running, queued = cli.prompt("wait"), cli.prompt("say never")
+                reading = asyncio.create_task(read(running))
+                waiting = asyncio.create_task(read(queued))
+                while not cli.session:
+                    await asyncio.sleep(0)
+                receipt = await cli.interrupt(cancel_queued=True)
+                assert receipt == claude.InterruptReceipt(cancelled=[queued.uuid])
+                await asyncio.gather(reading, waiting)
+                assert (running.outcome, queued.outcome) == ("cancelled", "cancelled")
+
+        run(main())
+
+    def test_interrupt_before_the_first_prompt_is_answered(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                assert await cli.interrupt() == claude.InterruptReceipt()
+                assert await cli.prompt("say ok").text() == "ok"
+
+        run(main())
+
+
+class TestLeaving:
+    def test_leaving_the_block_interrupts_and_waits(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                async with cli.prompt("wait") as turn:
+                    await anext(turn)
+                assert turn.outcome == "cancelled"
+                assert await cli.prompt("say next").text() == "next"
+
+        run(main())
+
+    def test_dropped_turn_is_interrupted(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, fake):
+                async for _message in cli.prompt("wait"):
+                    break
+                gc.collect()
+                assert await cli.prompt("say next").text() == "next"
+                assert [f["request"]["subtype"] for f in fake.received if "request" in f][1:] in (
+                    ["interrupt"],
+                    ["cancel_async_message", "interrupt"],
+                )
+
+        run(main())
+
+    def test_cancelled_reader_is_let_go_and_the_turn_is_interrupted(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+
+                async def work() -> None:
+                    async with cli.prompt("wait") as turn:
+                        await read(turn)
+
+                working = asyncio.create_task(work())
+                while not cli.session:
+                    await asyncio.sleep(0)
+                working.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await working
+                assert await cli.prompt("say next").text() == "next"
+
+        run(main())
+
+    def test_messages_of_a_turn_that_was_left_are_not_kept(self, run) -> None:
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                async with cli.prompt("go"):
+                    uuid = await peer.prompt()
+                    begin(peer, uuid)
+                    await turns()
+                    peer.accept("acprt-1")
+                    peer.say("assistant", message={"content": [{"type": "text", "text": "x"}]})
+                    peer.result(uuid)
+                await turns()
+                await cli.aclose()
+                assert kinds([message async for message in cli.messages()]) == []
+
+        run(main())
+
+
+class TestSlowReaders:
+    def test_reader_too_far_behind_gets_an_error_and_the_turn_is_stopped(self, run) -> None:
+        async def main() -> None:
+            async with (
+                raw_client(limits=acprt.Limits(session_bytes=10_000)) as (cli, peer),
+                cli.prompt("go") as turn,
+            ):
+                uuid = await peer.prompt()
+                begin(peer, uuid)
+                for _ in range(100):
+                    peer.say("assistant", message={"content": [{"type": "text", "text": "x" * 500}]})
+                assert (await peer.receive())["request"] == {"subtype": "interrupt"}
+                peer.result(uuid, subtype="error_during_execution", terminal_reason="aborted_streaming")
+                messages = []
+                with pytest.raises(claude.MessagesLost, match="session_bytes"):
+                    async for message in turn:
+                        messages.append(message)  # noqa: PERF401  # what came before the error is the point
+                assert 10 < len(messages) < 30
+
+        run(main())
+
+    def test_between_prompts_the_oldest_are_dropped_and_counted(self, run) -> None:
+        async def main() -> None:
+            async with raw_client(limits=acprt.Limits(session_bytes=10_000)) as (cli, peer):
+                for number in range(100):
+                    peer.say("tool_use_summary", summary=str(number) + "x" * 500)
+                peer.close_write()
+                await cli.connection.incoming_closed()
+                left: list[Any] = [message async for message in cli.messages()]
+                assert cli.dropped_messages == 100 - len(left) > 0
+                assert left[-1].summary.startswith("99x")
+
+        run(main())
+
+    def test_many_tool_calls_before_anyone_reads(self, run) -> None:
+        async def main() -> None:
+            async def ask(request: claude.CanUseTool) -> claude.Allow:
+                return claude.Allow()
+
+            async with fake_client(can_use_tool=ask) as (cli, _fake), cli.prompt("two-tools") as turn:
+                while turn.outcome is None:
+                    await asyncio.sleep(0)
+                assert kinds(await read(turn)).count("UserMessage") == 2
+
+        run(main())
+
+
+_uuids = strategies.sampled_from(["a", "b", "c", "stranger"])
+_frames = strategies.one_of(
+    strategies.builds(
+        lambda uuid, state: {"type": "command_lifecycle", "command_uuid": uuid, "state": state},
+        _uuids,
+        strategies.sampled_from(["queued", "started", "completed", "cancelled", "refused", "discarded", "tomorrow"]),
+    ),
+    strategies.builds(
+        lambda uuids, origin: {"type": "result", "user_message_uuids": uuids, "origin": origin},
+        strategies.lists(_uuids, max_size=3),
+        strategies.sampled_from([None, {"kind": "human"}, {"kind": "task-notification"}]),
+    ),
+    strategies.builds(
+        lambda uuid: {"type": "assistant", "message": {}, "user_message_uuid": uuid}, strategies.none() | _uuids
+    ),
+    strategies.builds(
+        lambda uuid: {"type": "user", "message": {"content": ""}, "isReplay": True, "uuid": uuid}, _uuids
+    ),
+    strategies.just({"type": "system", "subtype": "init"}),
+    strategies.just({"type": "stream_event", "event": {"type": "ping"}}),
+)
+
+
+class TestAnyStream:
+    @given(strategies.lists(_frames, max_size=20))
+    def test_every_message_has_one_place_and_every_prompt_an_end(self, frames: list[Any]) -> None:
+        async def main() -> None:
+            tickets = Tickets(1 << 20, lambda ticket: None)
+            prompts = [tickets.claim(uuid, {}) for uuid in "abc"]
+            for ticket in prompts:
+                tickets.enter(ticket)
+            for frame in frames:
+                tickets.deliver(claude.decode(json.dumps(frame)), 1)
+            running = [ticket for ticket in prompts if ticket.state is not TicketState.DONE]
+            assert list(tickets.open) == running
+            tickets.end(lambda: claude.ProcessEnded("over", 0))
+            assert all(ticket.outcome is not None for ticket in prompts)
+            seen = 0
+            for box in (tickets.between, *(ticket.mailbox for ticket in prompts)):
+                while True:
+                    try:
+                        message: Any = await box.next()
+                    except (StopAsyncIteration, claude.ClaudeError):
+                        break
+                    ends = message.user_message_uuids if isinstance(message, claude.ResultMessage) else None
+                    seen += 1 if ends is None or len(set(ends) & set("abc")) < 2 else 0
+            shared = [f for f in frames if len(set(f.get("user_message_uuids") or ()) & set("abc")) >= 2]
+            assert seen == len(frames) - len(shared)
+
+        asyncio.run(main())
+
+
+class TestMailbox:
+    def test_rest_is_read_after_the_end_then_its_error_once(self, run) -> None:
+        async def main() -> None:
+            box = Mailbox()
+            box.put(claude.KeepAlive(), 1)
+            box.end(claude.ClaudeError("over"))
+            box.put(claude.KeepAlive(), 1)
+            assert await box.next() == claude.KeepAlive()
+            with pytest.raises(claude.ClaudeError, match="over"):
+                await box.next()
+            assert await _is_over(box)
+
+        run(main())
+
+    def test_cancelled_reader_loses_nothing(self, run) -> None:
+        async def main() -> None:
+            box = Mailbox()
+            waiting = asyncio.create_task(box.next())
+            await asyncio.sleep(0)
+            box.put(claude.KeepAlive(), 1)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            assert await box.next() == claude.KeepAlive()
+
+        run(main())
+
+    def test_end_wakes_every_reader(self, run) -> None:
+        async def main() -> None:
+            box = Mailbox()
+
+            readers = [asyncio.create_task(_is_over(box)) for _ in range(3)]
+            await asyncio.sleep(0)
+            box.end()
+            assert await asyncio.gather(*readers) == [True] * 3
+
+        run(main())
+
+
+async def _is_over(box: Mailbox) -> bool:
+    try:
+        await box.next()
+    except StopAsyncIteration:
+        return True
+    return False
