@@ -27,6 +27,7 @@ from acprt.runtime.ends import CloseCallback, Ends
 from acprt.runtime.handlers import Chains
 from acprt.runtime.inbound import InboundTable
 from acprt.runtime.inbox import Inbox
+from acprt.runtime.live import opened
 from acprt.runtime.messages import Notification, Request, Shape, shape_of
 from acprt.runtime.methods import MethodTasks
 from acprt.runtime.outbox import Outbox
@@ -349,6 +350,7 @@ class Connection:
             self.ends.while_open(self.dispatch.run), name=f"acprt dispatch {self.name}", context=context
         )
         self.dispatch_task.add_done_callback(self.ends.dispatch_ended)
+        opened(self)
 
     def hand_over(self, chains: Chains, close_callbacks: Sequence[CloseCallback]) -> None:
         """Let other handlers and close callbacks serve the rest of this connection, in the place of its endpoint's."""
