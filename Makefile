@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test style types contract coverage coverage-report interop interop-heavy soak test-all-pythons test-oldest bench bench-core bench-page bench-quick bench-setup bench-soak peers peers-heavy clean
+.PHONY: help demo test style types contract coverage coverage-report interop interop-heavy soak test-all-pythons test-oldest bench bench-core bench-page bench-quick bench-setup bench-soak peers peers-heavy docs clean
 
 # The oldest Python that is supported when it runs here, else whatever python3 is. Name another: make PYTHON=python3.13 test
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
@@ -64,6 +64,10 @@ test-all-pythons: ## the tests in dev mode, warnings as errors, on every newer P
 
 test-oldest: ## the tests with the oldest dependencies that pyproject.toml allows
 	@tools/test_oldest.sh "$(PYTHON)" $(ARGS)
+
+docs: $(READY) ## build the site into build/site; a link that leads nowhere fails it
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	$(PY) -m mkdocs build --strict --quiet --site-dir build/site
 
 bench-setup: $(READY) peers ## install what `make bench` compares with
 	@benchmarks/setup.sh "$(PY)" "$(PEERS)"

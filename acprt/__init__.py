@@ -13,6 +13,7 @@ from acprt.runtime.dialect import CancelGroup, CancelNotice, Dialect
 from acprt.runtime.dynamic import HandlerGuard
 from acprt.runtime.endpoint import Endpoint
 from acprt.runtime.handlers import Handled
+from acprt.runtime.live import dump_on_signal, live_connections
 from acprt.runtime.messages import Notification, Request, method_of, reply_type_of
 from acprt.runtime.responder import RequestCancellation, Responder
 from acprt.runtime.results import Err, Ok, Result
@@ -55,7 +56,9 @@ __all__ = [
     "SentRequest",
     "TraceEvent",
     "Transport",
+    "dump_on_signal",
     "is_incoming_transport_closed",
+    "live_connections",
     "memory_pair",
     "method_of",
     "reply_type_of",

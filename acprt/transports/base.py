@@ -7,14 +7,15 @@ point (`drain`, `aclose`); what happens on its own it reports to its sink, alway
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from acprt.limits import Limits
 from acprt.wire.lines import OversizedLine
 
-__all__ = ["ChildStatus", "Sink", "Transport"]
+__all__ = ["ChildStatus", "ChildWatcher", "HasChild", "Sink", "Transport"]
 
 
 class ChildStatus(msgspec.Struct, frozen=True):
@@ -23,6 +24,27 @@ class ChildStatus(msgspec.Struct, frozen=True):
     pid: int
     exit_status: int | None = None
     stderr_dropped: int = 0
+
+
+class ChildWatcher(Protocol):
+    """What hears of the children of a transport. None of it may wait or raise."""
+
+    def child_started(self, pid: int, command: Sequence[str]) -> None:
+        """On the loop."""
+
+    def child_wrote(self, line: str) -> None:
+        """A line of its stderr; on a thread of its own."""
+
+    def child_exited(self, pid: int, status: int | None) -> None:
+        """On the loop; None: nobody knows the status."""
+
+
+@runtime_checkable
+class HasChild(Protocol):
+    """A transport that starts a child can be watched."""
+
+    def watch(self, watcher: ChildWatcher) -> None:
+        """Tell `watcher` of the children that are opened from now on."""
 
 
 class Sink(Protocol):

@@ -23,7 +23,7 @@ if sys.platform != "win32":
     import fcntl
     import select
 
-__all__ = ["Child"]
+__all__ = ["Child", "ask_for_death_with_parent"]
 
 _PIPE_BYTES = 256 * 1024  # 1 MiB echoes run 1.7 times faster than on the default 64 KiB; 1 MiB pipes add nothing
 _REAP_SECONDS = 0.25  # what a finalizer may wait for the end of a process that was sent SIGKILL: it takes about 1 ms
@@ -61,7 +61,7 @@ class Child:
                 stderr=child_stderr,
                 env=env,
                 cwd=cwd,
-                preexec=_ask_for_death_with_parent() if die_with_parent else None,
+                preexec=ask_for_death_with_parent() if die_with_parent else None,
             )
             self.pid = process.pid
             process.returncode = 0  # from here on the child is ours to wait for: Popen neither reaps it nor warns
@@ -211,7 +211,7 @@ def _popen(
         )
 
 
-def _ask_for_death_with_parent() -> Callable[[], None]:
+def ask_for_death_with_parent() -> Callable[[], None]:
     """What the child does between fork and exec: everything that can be prepared is prepared here, before the fork."""
     import ctypes  # only who asks for it pays for the import
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 
 from acprt.limits import Limits
-from acprt.transports.base import Sink
+from acprt.transports.base import ChildWatcher, Sink
 from acprt.transports.child import Child
 from acprt.transports.child_output import ChildOutput
 from acprt.transports.pipes import FdWriter
@@ -48,8 +48,12 @@ class ChildRun:
         limits: Limits,
         on_stderr: Callable[[str], object] | None,
         loop: asyncio.AbstractEventLoop,
+        watcher: ChildWatcher | None = None,
     ) -> None:
         self.child = child
+        self._watcher = watcher
+        if watcher is not None:
+            on_stderr = _both(watcher.child_wrote, on_stderr)
         self._sink = sink
         self._limits = limits
         self._loop = loop
@@ -187,6 +191,8 @@ class ChildRun:
         self._stage = _Stage.REAPED
         self.child.reap()
         _logger.debug("pid %d exited with status %s", self.child.pid, self.child.exit_status)
+        if self._watcher is not None:
+            self._watcher.child_exited(self.child.pid, self.child.exit_status)
         self.writer.abort()
         self._stdout.settle()
         self._stderr.settle()
@@ -324,6 +330,15 @@ class _LoopGuard:
 
 
 _closing_tasks: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly, and a teardown must come to its end
+
+
+def _both(first: Callable[[str], object], second: Callable[[str], object] | None) -> Callable[[str], object]:
+    def call(line: str) -> None:
+        first(line)
+        if second is not None:
+            second(line)
+
+    return call
 
 
 async def _happens(event: asyncio.Event, *, within: float) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 
 from acprt.errors import ErrorCode, RpcError
 from acprt.limits import Limits
-from acprt.transports.base import ChildStatus, Sink
+from acprt.transports.base import ChildStatus, ChildWatcher, Sink
 from acprt.transports.child import Child
 from acprt.transports.child_run import ChildRun
 from acprt.transports.command import (
@@ -86,6 +86,7 @@ class AgentProcess:
         self.die_with_parent = die_with_parent
         self.limits = limits
         self._run: ChildRun | None = None
+        self._watcher: ChildWatcher | None = None
 
     @classmethod
     def parse(
@@ -147,11 +148,17 @@ class AgentProcess:
         loop = asyncio.get_running_loop()
         child = self._spawn()
         try:
-            self._run = ChildRun(child, sink, self.limits or limits, self.on_stderr, loop)
+            self._run = ChildRun(child, sink, self.limits or limits, self.on_stderr, loop, self._watcher)
         except BaseException:
             child.end_now()
             raise
         weakref.finalize(self, _dropped, child).atexit = False  # at exit the run sees to it
+        if self._watcher is not None:
+            self._watcher.child_started(child.pid, show_command(self.argv))
+
+    def watch(self, watcher: ChildWatcher) -> None:
+        """Tell `watcher` of the children that are opened from now on: start, lines of stderr, exit."""
+        self._watcher = watcher
 
     def write(self, data: bytes) -> None:
         """Send `data`. What the child does not read yet is kept; once it is gone everything is dropped."""

@@ -1,0 +1,121 @@
+"""What every subcommand that starts an agent has in common: the command after `--`, and the options about it.
+
+`AgentCommand` is the click class, `agent_options` the options; the subcommand gets one `AgentChoice`. Nothing is
+started here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from acprt.cli.logs import LOG_LEVELS, log_to_stderr
+from acprt.runtime.endpoint import Endpoint
+from acprt.trace import FileSink
+from acprt.transports.process import AgentProcess
+
+__all__ = ["AgentChoice", "AgentCommand", "agent_options", "agent_words", "text_or_stdin"]
+
+_WORDS = "acprt.agent_words"  # under which click keeps what stood behind `--`
+
+
+@dataclass(frozen=True)
+class AgentChoice:
+    """The agent that the user named, and how it is to be run."""
+
+    words: tuple[str, ...]
+    cwd: str
+    timeout: float | None  # seconds for each step before the agent works; None: for ever
+    trace: str | None
+    shows_stderr: bool
+
+    @property
+    def name(self) -> str:
+        """Its program, for people."""
+        return os.path.basename(next((word for word in self.words if "=" not in word), self.words[0])).split(" ")[0]
+
+    def process(self, on_stderr: Callable[[str], object] | None = None) -> AgentProcess:
+        """The agent, not started. Raises UsageError when the words are no command."""
+        text = self.words[0] if len(self.words) == 1 else shlex.join(self.words)
+        try:
+            return AgentProcess.parse(text, on_stderr=on_stderr)  # here, so that its words mean what they say
+        except ValueError as error:
+            raise click.UsageError(f"the agent's command: {error}") from None
+
+    def tap(self, endpoint: Endpoint) -> None:
+        """Record what passes on the connections of `endpoint`, where the user asked for that."""
+        if self.trace is not None:
+            try:
+                endpoint.trace(FileSink(self.trace))
+            except OSError as error:
+                raise click.UsageError(f"--trace: {error}") from None
+
+
+class AgentCommand(click.Command):
+    """A click command that takes an agent's command after `--`; what stands before is for itself."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Part the words at the first `--`."""
+        if "--" in args:
+            place = args.index("--")
+            args, ctx.meta[_WORDS] = args[:place], tuple(args[place + 1 :])
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing and not ctx.meta.get(_WORDS):
+            raise click.UsageError(
+                "the agent's command is missing: give it after `--`, as in `-- my-agent --flag`", ctx
+            )
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """With the agent at the end."""
+        return [*super().collect_usage_pieces(ctx), "-- AGENT..."]
+
+
+def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options about its agent, and `agent`: an `AgentChoice`."""
+
+    @click.option(
+        "--cwd",
+        type=click.Path(exists=True, file_okay=False),
+        default=".",
+        show_default=True,
+        help="The folder of the session; the agent itself is started here.",
+    )
+    @click.option(
+        "--timeout",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="For each step before the agent works; 0 waits for ever.",
+    )
+    @click.option("--trace", type=click.Path(dir_okay=False), metavar="FILE", help="Record every message to FILE.")
+    @click.option("--stderr", "shows_stderr", is_flag=True, help="Show what the agent writes to its stderr.")
+    @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Show acprt's own log on stderr.")
+    @functools.wraps(function)
+    def with_agent(
+        *, cwd: str, timeout: float, trace: str | None, shows_stderr: bool, log_level: str | None, **others: Any
+    ) -> Any:
+        log_to_stderr(log_level)
+        choice = AgentChoice(agent_words(), os.path.abspath(cwd), timeout or None, trace, shows_stderr)
+        return function(agent=choice, **others)
+
+    return with_agent
+
+
+def agent_words() -> tuple[str, ...]:
+    """The words after `--` of the command that runs."""
+    words: tuple[str, ...] = click.get_current_context().meta[_WORDS]
+    return words
+
+
+def text_or_stdin(text: str) -> str:
+    """`text`, or all of stdin where it is `-`."""
+    return sys.stdin.read() if text == "-" else text

@@ -1,0 +1,145 @@
+"""`acprt replay`: be the client of a trace once more, and see where another agent, or another version, differs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+from click.core import ParameterSource
+
+from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options
+from acprt.cli.exit_codes import ExitCode
+from acprt.cli.failures import failure_of
+from acprt.cli.output import print_json
+from acprt.cli.progress import waiting
+from acprt.cli.replay_compare import difference, normalised
+from acprt.cli.replay_run import Replay
+from acprt.cli.replay_script import Message, Script, script_of
+from acprt.cli.show_preview import plain
+from acprt.cli.show_records import lines_of, read_records
+from acprt.errors import RpcError
+from acprt.limits import DEFAULT_LIMITS
+from acprt.trace import FileSink, Tap
+
+__all__ = ["replay"]
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command(cls=AgentCommand)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@agent_options
+@click.option("--connection", metavar="NAME", help="Which connection of the trace. [default: the first with a client]")
+@click.option(
+    "--answers-only", is_flag=True, help="Compare answers alone, not what comes between: texts of a model vary."
+)
+@click.option("--ignore", "ignored", multiple=True, metavar="GLOB", help="Leave this method out; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of a diff.")
+def replay(
+    *,
+    file: str,
+    agent: AgentChoice,
+    connection: str | None,
+    answers_only: bool,
+    ignored: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say to AGENT what the client of the trace FILE said, and compare what it answers with what was recorded.
+
+    Ids and times are left out of the comparison, and so is where a text is cut into chunks. Record with
+    `acprt trace --no-redact`, so that nothing in the trace is masked.
+
+    With --cwd, sessions are opened there in place of the recorded folder.
+
+    Exit codes: 0 the same, 1 something differs, 2 usage, 3 the agent could not be started, 4 it ended too early, 5 what
+    was recorded did not come in time (`--timeout`).
+    """
+    script = _script(file, connection)
+    for warning in script.warnings:
+        click.echo(f"acprt: {warning}", err=True)
+    folders = _folders(script, agent)
+    try:
+        with waiting(f"replaying {len(script.steps)} messages of {script.connection}"):
+            run = asyncio.run(_run(script, agent, folders))
+    except RpcError as error:
+        raise failure_of(error, "starting") from None
+    said = [message for step in script.steps if not step.by_client for message in step.messages]
+    methods = _methods(script)
+    recorded = normalised(said, methods, answers_only=answers_only, ignored=ignored)
+    replayed = normalised(run.said, methods, answers_only=answers_only, ignored=ignored)
+    for before, now in folders.items():
+        recorded = [line.replace(before, now) for line in recorded]
+    lines = difference(recorded, replayed)
+    if as_json:
+        counts = {"recorded": len(said), "replayed": len(run.said)}
+        print_json({"same": not lines and run.stuck is None, "messages": counts, "stuck": run.stuck, "diff": lines})
+    else:
+        _show(lines, run, len(run.said))
+    if run.stuck is not None:
+        raise SystemExit(ExitCode.PROTOCOL_ERROR if run.stuck.startswith("the agent ended") else ExitCode.TIMED_OUT)
+    if lines:
+        raise SystemExit(ExitCode.FAILED)
+
+
+def _script(file: str, connection: str | None) -> Script:
+    bad: list[bytes] = []
+    with open(file, "rb") as source:
+        records = list(read_records(lines_of(source, follow=False), bad.append))
+    if bad:
+        click.echo(f"acprt: {len(bad)} lines of {file} are no records of a trace", err=True)
+    try:
+        return script_of(records, connection)
+    except ValueError as error:
+        raise click.UsageError(f"{file}: {error}") from None
+
+
+def _folders(script: Script, agent: AgentChoice) -> dict[str, str]:
+    """`--cwd`, where it was given, in place of each folder of a session that was recorded."""
+    if click.get_current_context().get_parameter_source("cwd") is not ParameterSource.COMMANDLINE:
+        return {}
+    params = [message.get("params") for step in script.steps if step.by_client for message in step.messages]
+    recorded = {each["cwd"] for each in params if isinstance(each, dict) and isinstance(each.get("cwd"), str)}
+    return dict.fromkeys(recorded, agent.cwd)
+
+
+async def _run(script: Script, agent: AgentChoice, folders: dict[str, str]) -> Replay:
+    on_stderr = (lambda line: click.echo(plain(line), err=True)) if agent.shows_stderr else None
+    process = agent.process(on_stderr)
+    tap = None
+    sink = None
+    if agent.trace is not None:
+        try:
+            sink = FileSink(agent.trace)
+        except OSError as error:
+            raise click.UsageError(f"--trace: {error}") from None
+        tap = Tap(agent.name, [sink], peer_is_child=True)
+    run = Replay(script, process, timeout=agent.timeout, tap=tap, folders=folders)
+    try:
+        await run.run(DEFAULT_LIMITS)
+    finally:
+        if sink is not None:
+            sink.close()
+    return run
+
+
+def _methods(script: Script) -> dict[int | str | None, str]:
+    """Which request of the client has which id. One that is used twice is told by its last use."""
+    requests: list[Message] = [
+        message
+        for step in script.steps
+        if step.by_client
+        for message in step.messages
+        if "method" in message and "id" in message
+    ]
+    return {request["id"]: request["method"] for request in requests}
+
+
+def _show(lines: list[str], run: Replay, count: int) -> None:
+    for line in lines:
+        click.secho(plain(line), fg=_COLOURS.get(line[:1]), bold=line.startswith(("---", "+++")))
+    for text in run.rubbish:
+        click.echo(f"acprt: not a message: {plain(text)[:200]}", err=True)
+    if run.stuck is not None:
+        click.echo(f"acprt: {run.stuck}", err=True)
+    elif not lines:
+        click.echo(f"the same: {count} messages of the agent", err=True)

@@ -1,0 +1,163 @@
+"""One connection to an agent, as every subcommand that talks to one holds it: from its start to an exit code.
+
+`Talk.run` runs a coroutine with the open connection and turns what goes wrong into a `Failure`. It prints nothing of
+what the agent says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeVar
+
+import click
+
+from acprt.acp import v1
+from acprt.acp.client import Client
+from acprt.acp.handshake import authenticate, initialize
+from acprt.acp.peer import Peer
+from acprt.cli import VERSION
+from acprt.cli.agent_command import AgentChoice
+from acprt.cli.exit_codes import ExitCode
+from acprt.cli.failures import failure_of
+from acprt.cli.permissions import ask_in_terminal
+from acprt.cli.progress import waiting
+from acprt.cli.terminal_text import shown
+from acprt.errors import RpcError
+from acprt.runtime.connection import Connection
+from acprt.runtime.endpoint import Endpoint
+from acprt.trace import TraceEvent
+
+__all__ = ["Talk", "cli_client"]
+
+T = TypeVar("T")
+
+_PLAIN_TEXT_CHARACTERS = 200  # of what an agent writes to stdout that is no message
+
+
+class Talk:
+    """A connection to one agent: open while `run` runs, at one step after the other."""
+
+    def __init__(self, agent: AgentChoice) -> None:
+        self.agent = agent
+        self.stage = "start"
+        self.plain_text = ""
+        """The first line of the agent that is no message."""
+        self.peer: Peer | None = None
+        """The agent, once the handshake is done."""
+        self._silence: asyncio.Timeout | None = None
+        self._silence_seconds = 0.0
+        self._user_is_asked = False
+        self._connection: Connection | None = None
+        self._shown = contextlib.ExitStack()
+        self._one_question = asyncio.Lock()
+
+    def run(
+        self,
+        endpoint: Endpoint,
+        body: Callable[[], Awaitable[T]],
+        *,
+        show_stderr: Callable[[str], object] | None = None,
+    ) -> T:
+        """Start the agent and run `body` with a connection of `endpoint` to it.
+
+        Raises Failure, and exits when interrupted. `show_stderr` gets the agent's lines, on a thread, where the user
+        wants to see them; without it they are printed.
+        """
+        try:
+            return asyncio.run(self._connected(endpoint, body, show_stderr or _print_stderr))
+        except (RpcError, TimeoutError) as error:
+            ways = [way.id for way in self.peer.auth_methods] if self.peer is not None else []
+            raise failure_of(error, self.stage, plain_text=self.plain_text, ways_to_sign_in=ways) from error
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+
+    @property
+    def cx(self) -> Connection:
+        """The connection, once it is open."""
+        assert self._connection is not None, "the body of a talk runs with its connection"
+        return self._connection
+
+    async def initialize(self, auth: str | None = None) -> Peer:
+        """Shake hands, and sign in by the method `auth` where one is given."""
+        with self.step("initialize", f"connecting to {self.agent.name}"):
+            self.peer = await initialize(self.cx, timeout=self.agent.timeout)
+        if auth is not None:
+            with self.step("authenticate", f"signing in to {self.agent.name}"):
+                await authenticate(self.cx, auth, timeout=self.agent.timeout)
+        return self.peer
+
+    @contextlib.contextmanager
+    def step(self, stage: str, shown: str) -> Iterator[None]:
+        """A step that the user waits for: named in errors as `stage`, shown meanwhile as `shown`."""
+        self.stage = stage
+        with contextlib.ExitStack() as self._shown:
+            self._shown.enter_context(waiting(shown))
+            yield
+
+    def stop_waiting(self) -> None:
+        """There is something else to show: end what the step shows before the step ends."""
+        self._shown.close()
+
+    @contextlib.asynccontextmanager
+    async def no_silence_of(self, seconds: float | None) -> AsyncIterator[None]:
+        """Raise TimeoutError when no line comes for so long: a limit on silence, since turns may take hours."""
+        if seconds is None:
+            yield
+            return
+        self._silence_seconds = seconds
+        try:
+            async with asyncio.timeout(seconds) as self._silence:
+                yield
+        finally:
+            self._silence = None
+
+    @contextlib.contextmanager
+    def silence_allowed(self) -> Iterator[None]:
+        """While the agent waits for the user, it may be silent."""
+        self._user_is_asked = True
+        if self._silence is not None:
+            self._silence.reschedule(None)
+        try:
+            yield
+        finally:
+            self._user_is_asked = False
+            self._put_off()
+
+    async def ask(self, request: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
+        """Put a question of the agent to the user, one at a time; nothing else is shown meanwhile."""
+        async with self._one_question:
+            self.stop_waiting()
+            with self.silence_allowed():
+                return await ask_in_terminal(request)
+
+    async def _connected(
+        self, endpoint: Endpoint, body: Callable[[], Awaitable[T]], show_stderr: Callable[[str], object]
+    ) -> T:
+        self.agent.tap(endpoint)
+        endpoint.trace(self._line_passed)
+        process = self.agent.process(show_stderr if self.agent.shows_stderr else None)
+        async with endpoint.connect(process) as self._connection:
+            return await body()
+
+    def _line_passed(self, event: TraceEvent) -> None:
+        if event.direction == "out":
+            return
+        self._put_off()
+        if not self.plain_text and not event.line.lstrip().startswith((b"{", b"[")):
+            self.plain_text = event.line[:_PLAIN_TEXT_CHARACTERS].decode("utf-8", "replace").strip()
+
+    def _put_off(self) -> None:
+        if self._silence is not None and not self._silence.expired() and not self._user_is_asked:
+            self._silence.reschedule(asyncio.get_running_loop().time() + self._silence_seconds)
+
+
+def cli_client() -> Client:
+    """The client that this command is, without handlers."""
+    return Client("acprt", version=VERSION, title="acprt command")
+
+
+def _print_stderr(line: str) -> None:
+    click.echo(f"[stderr] {shown(line, sys.stderr)}", err=True)

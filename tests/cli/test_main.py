@@ -1,0 +1,86 @@
+"""The command itself: its subcommands, what it loads, and what it says where something is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from acprt.cli.exit_codes import ExitCode
+from acprt.cli.main import SUBCOMMANDS
+from tests.cli.running import ROOT, acprt, acprt_program, environment
+
+API = ["run", "prompt", "chat", "call", "echo"]
+
+
+def test_help_lists_every_subcommand_in_the_order_of_the_table() -> None:
+    lines = acprt("--help").stdout.split("Commands:")[1].splitlines()
+
+    assert [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "] == list(SUBCOMMANDS)
+    assert set(API) <= set(SUBCOMMANDS)
+
+
+@pytest.mark.parametrize("name", API)
+def test_each_subcommand_explains_itself(name: str) -> None:
+    result = acprt(name, "--help")
+
+    assert result.exit_code == 0
+    assert f"Usage: acprt {name}" in result.stdout
+
+
+def test_an_unknown_subcommand_is_a_usage_error() -> None:
+    result = acprt("nope")
+
+    assert result.exit_code == 2
+    assert "No such command 'nope'" in result.stderr
+
+
+def test_the_module_is_the_same_command() -> None:
+    done = acprt_program("--version")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("acprt, version ")
+
+
+def test_help_loads_neither_terminal_libraries_nor_the_protocol() -> None:
+    code = (
+        "import sys\n"
+        "from acprt.cli.main import acprt_command\n"
+        "acprt_command(['--help'], standalone_mode=False)\n"
+        "print([name for name in ('rich', 'prompt_toolkit', 'acprt.acp', 'acprt.cli.chat') if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), cwd=ROOT, timeout=45
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_importing_acprt_loads_nothing_of_the_command() -> None:
+    code = "import sys, acprt\nprint([name for name in ('acprt.cli', 'click', 'rich') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), timeout=45)
+
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path) -> None:
+    tmp_path.joinpath("click.py").write_text("raise ModuleNotFoundError('No module named click', name='click')")
+    done = acprt_program("--help", env=environment(PYTHONPATH=f"{tmp_path}:{ROOT}"))
+
+    assert done.returncode == 1
+    assert done.stderr == "acprt: the command needs click, which comes with: pip install 'acprt[cli]'\n"
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = ROOT.joinpath("docs", "command.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)
+
+    assert rows == [(str(code.value), code.name) for code in ExitCode]
+
+
+def test_every_subcommand_is_documented() -> None:
+    page = ROOT.joinpath("docs", "command.md").read_text(encoding="utf-8")
+
+    assert [name for name in SUBCOMMANDS if f"\nacprt {name}" not in page] == []
