@@ -67,7 +67,7 @@ test-oldest: ## the tests with the oldest dependencies that pyproject.toml allow
 
 docs: $(READY) ## build the site into build/site; a link that leads nowhere fails it
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
-	$(PY) -m mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --site-dir build/site
 
 bench-setup: $(READY) peers ## install what `make bench` compares with
 	@benchmarks/setup.sh "$(PY)" "$(PEERS)"

@@ -59,7 +59,8 @@ def dump_on_signal(number: int | None = None, *, write: Callable[[str], object] 
         (write or _to_stderr)(_text(frame))
 
     previous: Any = signal.signal(number, dump)
-    signal.siginterrupt(number, False)  # no call of this program is disturbed by being looked at
+    if hasattr(signal, "siginterrupt"):
+        signal.siginterrupt(number, False)  # no call of this program is disturbed by being looked at
 
     def stop() -> None:
         if signal.getsignal(number) is dump:

@@ -25,7 +25,7 @@ __all__ = ["ScriptedPeer"]
 
 _SECONDS = 10.0  # for a message that is on its way; a fake clock needs none
 _SHOWN = 20  # messages of the past that a failure tells
-_END_SECONDS = 10.0
+_END_SECONDS = 10.0  # for serving to end: twice what requests that still run are given
 
 _ANY: Any = ...
 
@@ -59,8 +59,12 @@ class ScriptedPeer:
         try:
             yield peer
             peer.close()
-            done, _ = await asyncio.wait([serving], timeout=None if peer._has_fake_clock() else _END_SECONDS)
-            if not done:
+            loop = asyncio.get_running_loop()
+            if isinstance(loop, FakeClockLoop):
+                await loop.advance(_END_SECONDS)
+            else:
+                await asyncio.wait([serving], timeout=_END_SECONDS)
+            if not serving.done():
                 raise AssertionError(f"{agent.name} was not done {_END_SECONDS:g} s after EOF")
             serving.result()
         finally:
@@ -211,9 +215,6 @@ class ScriptedPeer:
                     await self._changed.wait()
         except TimeoutError:
             raise AssertionError(f"{what} was expected and did not come in {_SECONDS:g} s\n{self._past()}") from None
-
-    def _has_fake_clock(self) -> bool:
-        return isinstance(asyncio.get_running_loop(), FakeClockLoop)
 
     def _unexpected(self, expected: str, message: Any) -> AssertionError:
         return AssertionError(f"{expected} was expected, and this came: {_brief(message)}\n{self._past()}")

@@ -140,6 +140,20 @@ class TestFakeClock:
 
         run_on_fake_clock(asyncio.wait_for(main(), 1000))
 
+    def test_an_agent_with_work_in_hand_is_given_its_time_to_end(self):
+        """Its requests are answered after five seconds of drain, which are none."""
+
+        async def main() -> None:
+            async with ScriptedPeer.as_client_of(echo()) as peer:
+                id = peer.request("late", {})
+                peer.close()
+                await peer.delay(6)
+                await peer.expect_error(id, -32603)
+            async with ScriptedPeer.as_client_of(echo()) as peer:
+                peer.request("late", {})
+
+        run_on_fake_clock(main())
+
     def test_what_does_not_come_by_itself_fails_at_once(self):
         async def main() -> None:
             async with ScriptedPeer.as_client_of(echo()) as peer:

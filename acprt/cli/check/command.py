@@ -84,9 +84,14 @@ def check(
 ) -> None:
     """Check whether an agent speaks ACP as the protocol says.
 
-    The agent is started several times and takes about ten short turns; with a model behind it they cost what they
-    cost (`--skip turns --skip cancels` leaves most of them out). It is offered no files and no terminal, and every
-    permission that it asks for is refused.
+    \b
+    acprt check -- my-agent --flag
+    acprt check --html report.html --slow-prompt "Count to 500." -- my-agent
+    acprt check --only handshake --only lines --json -- my-agent
+
+    The agent is started about ten times and takes some twenty turns; with a model behind it they cost what they cost
+    (`--skip turns --skip cancels --skip sessions` leaves nearly all of them out). It is offered no files and no
+    terminal, and every permission that it asks for is refused.
 
     The exit code is 0 when every rule that agents must keep is kept, 1 when one is broken, 3 when the agent could not
     be started.
