@@ -15,6 +15,8 @@ def main() -> None:
         if error.name is not None and error.name.split(".")[0] == "acprt":
             raise
         sys.exit(f"acprt: the command needs {error.name}, which comes with: pip install 'acprt[cli]'")
+    except KeyboardInterrupt:
+        sys.exit(130)  # as `ExitCode.INTERRUPTED`, which may not be loaded yet
     command()
 
 

@@ -3,6 +3,19 @@
 `decode` and `encode` need no process; `connect` starts one. Every name is documented where it lives.
 """
 
+from acprt.claude.asks import (
+    Allow,
+    CanUseTool,
+    Deny,
+    Elicitation,
+    ElicitationAnswer,
+    HookCallback,
+    HookOutput,
+    McpMessage,
+    McpMessageReply,
+    RequestUserDialog,
+    UserDialogAnswer,
+)
 from acprt.claude.base import (
     Message,
     SystemMessage,
@@ -27,31 +40,22 @@ from acprt.claude.client import ClaudeClient
 from acprt.claude.connecting import connect, query
 from acprt.claude.control import (
     AgentInfo,
-    Allow,
     AsyncMessageCancelled,
     BackgroundTasks,
     BackgroundTasksReply,
     CancelAsyncMessage,
-    CanUseTool,
     ControlRequest,
-    Deny,
-    Elicitation,
-    ElicitationAnswer,
     Empty,
     EndSession,
     GetContextUsage,
     GetSessionCost,
     GetTaskOutput,
-    HookCallback,
     HookMatcher,
-    HookOutput,
     Initialize,
     InitializeReply,
     Interrupt,
     InterruptReceipt,
     ListModels,
-    McpMessage,
-    McpMessageReply,
     McpReconnect,
     McpServersSet,
     McpSetServers,
@@ -60,7 +64,6 @@ from acprt.claude.control import (
     McpToggle,
     ModelInfo,
     PermissionMode,
-    RequestUserDialog,
     RewindFiles,
     SetMaxThinkingTokens,
     SetModel,
@@ -69,7 +72,6 @@ from acprt.claude.control import (
     SetPermissionModeReply,
     StopTask,
     TaskOutput,
-    UserDialogAnswer,
 )
 from acprt.claude.control_messages import (
     ControlCancelRequestMessage,

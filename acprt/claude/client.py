@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid as uuids
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from msgspec import Raw
 
+from acprt.claude.asks import McpMessage
 from acprt.claude.base import Message
 from acprt.claude.control import (
-    CancelAsyncMessage,
     ControlRequest,
     Initialize,
     InitializeReply,
     Interrupt,
     InterruptReceipt,
-    McpMessage,
     SetModel,
     SetPermissionMode,
     StopTask,
@@ -34,6 +33,8 @@ from acprt.claude.errors import ClaudeError, ProcessEnded, UnreadableLine
 from acprt.claude.host import Host
 from acprt.claude.mcp_bridge import McpBridges
 from acprt.claude.messages import CommandLifecycleMessage, ResultMessage
+from acprt.claude.prompts import Content, prompt_frame
+from acprt.claude.stopping import stop
 from acprt.claude.system import InitMessage, SessionStateChangedMessage
 from acprt.claude.tasks import TaskTracker
 from acprt.claude.tickets import Ticket, Tickets, TicketState
@@ -43,7 +44,6 @@ from acprt.limits import Limits
 from acprt.runtime.connection import Connection
 from acprt.runtime.endpoint import Endpoint
 from acprt.runtime.messages import Notification
-from acprt.runtime.results import Ok, Result
 from acprt.transports.base import Transport
 from acprt.wire.payloads import Decoder
 
@@ -52,7 +52,6 @@ __all__ = ["BACKGROUND_SECONDS", "CONTROL_SECONDS", "ClaudeClient"]
 logger = logging.getLogger("acprt.claude")
 
 R = TypeVar("R")
-Content = str | Sequence[Any]
 
 CONTROL_SECONDS = 60.0  # what the reference clients wait for an answer
 _STOP_SECONDS = 2.0  # for the tasks of a session that is closed to tell their end
@@ -117,14 +116,12 @@ class ClaudeClient:
     def prompt(self, content: Content, *, uuid: str | None = None, session_id: str = "") -> Turn:
         """A prompt: text, or content blocks. Iterate over it, or use it as `Turn` says; prompts queue at the command.
 
-        ValueError for a `uuid` that was used before.
+        ValueError for a `uuid` that was used before, TypeError for what is neither text nor a list of objects.
         """
         if self._sender is None:
             raise RuntimeError("the client is not connected")
         uuid = uuid or str(uuids.uuid4())
-        message = {"role": "user", "content": content if isinstance(content, str) else list(content)}
-        frame = {"type": "user", "session_id": session_id, "message": message, "parent_tool_use_id": None, "uuid": uuid}
-        return Turn(self._tickets.claim(uuid, frame), self._sender)
+        return Turn(self._tickets.claim(uuid, prompt_frame(content, uuid, session_id)), self._sender)
 
     async def messages(self) -> AsyncIterator[Message]:
         """What belongs to no prompt: ends of background tasks, turns that they wake, the state of the session.
@@ -304,19 +301,8 @@ class ClaudeClient:
         cx = self._cx
         if ticket.state is TicketState.NEW:
             self._tickets.cancelled(ticket)  # it was not sent, and will not be
-        if cx is None or cx.is_ending or self._input_ended or ticket.state is TicketState.DONE:
-            return
-        if ticket.state is TicketState.STARTED:
-            cx.send_request(Interrupt()).detach()
-            return
-
-        async def taken_back(result: Result[Any]) -> None:
-            if isinstance(result, Ok) and result.value.cancelled:
-                self._tickets.cancelled(ticket)
-            elif ticket.state is not TicketState.DONE and not cx.is_ending:
-                cx.send_request(Interrupt()).detach()  # it has started meanwhile
-
-        cx.send_request(CancelAsyncMessage(message_uuid=ticket.uuid)).on_receiving_result(taken_back)
+        if not (cx is None or cx.is_ending or self._input_ended or ticket.state is TicketState.DONE):
+            stop(ticket, self._tickets, cx)
 
     def _refuse_after_end_of_input(self) -> None:
         if self._input_ended:
@@ -353,6 +339,7 @@ class ClaudeClient:
         try:
             await cx.incoming_closed()
         finally:
+            self._host.command_is_gone()
             if self._closing is None:  # else it tells, once the exit status is known
                 self._tickets.end(lambda: self._ended("the turn did not end"))
             self._progress.set()

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from acprt.claude.base import Message
-from acprt.claude.client import BACKGROUND_SECONDS, CONTROL_SECONDS, ClaudeClient, Content
+from acprt.claude.client import BACKGROUND_SECONDS, CONTROL_SECONDS, ClaudeClient
 from acprt.claude.control import Initialize
 from acprt.claude.host import AskCallback, DialogCallback, ElicitationCallback, Hook, Host
 from acprt.claude.process import ClaudeProcess
+from acprt.claude.prompts import Content
 from acprt.limits import Limits
 from acprt.runtime.endpoint import Endpoint
 from acprt.transports.base import Transport

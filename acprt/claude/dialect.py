@@ -61,6 +61,10 @@ class _Outcome(msgspec.Struct):
     pending_user_dialog_requests: Raw = _ABSENT
 
 
+class _Header(msgspec.Struct):
+    type: str
+
+
 class _Envelope(msgspec.Struct):
     type: str
     request_id: WireId | msgspec.UnsetType = UNSET
@@ -68,6 +72,7 @@ class _Envelope(msgspec.Struct):
     response: Raw = _ABSENT
 
 
+_decode_header = msgspec.json.Decoder(_Header).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_subtype = msgspec.json.Decoder(_Subtype).decode
 _decode_dialog = msgspec.json.Decoder(_Dialog).decode
@@ -214,11 +219,21 @@ def _our_id(id: Any) -> RequestId:
 
 def _damaged(line: bytes, why: str) -> Frame:
     """A control frame that cannot be read fails whom it was meant for; any other line is for the client to judge."""
+    if _is_another(line):
+        return NotificationFrame(MESSAGE, Raw(line))
     if _RESPONSE.search(line):
         return _lost_response(line, why)
     if _REQUEST.search(line):
         return _lost_request(line, why)
     return NotificationFrame(MESSAGE, Raw(line))
+
+
+def _is_another(line: bytes) -> bool:
+    """Whether it is known to be no control frame, although something inside of it looks like one."""
+    try:
+        return not _decode_header(line).type.startswith("control_")
+    except _UNREADABLE:
+        return False
 
 
 def _parse_oversized(line: OversizedLine) -> Frame:

@@ -6,31 +6,37 @@ wrong in it is an error answer, never the end of the session. What nobody handle
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from acprt.claude.control import (
+from acprt.claude.asks import (
     Allow,
     CanUseTool,
     Deny,
     Elicitation,
     ElicitationAnswer,
     HookCallback,
-    HookMatcher,
     HookOutput,
-    Initialize,
     McpMessage,
     McpMessageReply,
     RequestUserDialog,
     UserDialogAnswer,
 )
+from acprt.claude.control import HookMatcher, Initialize
 from acprt.claude.mcp_bridge import McpBridges
 from acprt.errors import RpcError
 from acprt.runtime.endpoint import Endpoint
 
 __all__ = ["AskCallback", "DialogCallback", "ElicitationCallback", "Hook", "HookFunction", "Host"]
+
+logger = logging.getLogger("acprt.claude")
+
+T = TypeVar("T")
 
 AskCallback = Callable[[CanUseTool], Awaitable[Allow | Deny]]
 HookFunction = Callable[[dict[str, Any], str | None], Awaitable[HookOutput | Mapping[str, Any] | None]]
@@ -62,13 +68,17 @@ class Host:
         on_elicitation: ElicitationCallback | None = None,
         dialogs: Mapping[str, DialogCallback] | None = None,
     ) -> None:
+        for name, callback in {"can_use_tool": can_use_tool, "on_elicitation": on_elicitation}.items():
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{name} is an async function, not {callback!r:.80}")
         self.can_use_tool = can_use_tool
         self.mcp_servers = dict(mcp_servers or {})
         self.on_elicitation = on_elicitation
         self.dialogs = dict(dialogs or {})
         self.bridges: McpBridges | None = None
+        self._at_work: set[asyncio.Task[Any]] = set()  # callbacks that the command waits for
         self._hooks: dict[str, HookFunction] = {}
-        self._matchers = {event: [self._matcher(hook) for hook in each] for event, each in (hooks or {}).items()}
+        self._matchers = {event: self._matchers_of(event, each) for event, each in (hooks or {}).items()}
 
     def register(self, endpoint: Endpoint) -> None:
         """Serve what there is something for."""
@@ -83,6 +93,11 @@ class Host:
         if self.dialogs:
             endpoint.method(self._show_dialog)
 
+    def command_is_gone(self) -> None:
+        """Nobody waits for an answer any more: a question to a person must not stay open."""
+        for task in self._at_work:
+            task.cancel()
+
     def declare(self, initialize: Initialize) -> Initialize:
         """`initialize` with what this host brings."""
         declared: dict[str, Any] = {}
@@ -96,7 +111,7 @@ class Host:
 
     async def _ask(self, request: CanUseTool) -> dict[str, Any]:
         assert self.can_use_tool is not None, "registered with it"
-        answer = await self.can_use_tool(request)
+        answer = await self._awaited("can_use_tool", self.can_use_tool(request))
         match answer:
             case Allow():
                 allowed = _told(answer) | {"behavior": "allow"}
@@ -109,7 +124,7 @@ class Host:
         hook = self._hooks.get(request.callback_id)
         if hook is None:
             raise RpcError.invalid_params(f"no hook {request.callback_id!r} here")
-        output = await hook(request.input, request.tool_use_id)
+        output = await self._awaited("a hook", hook(request.input, request.tool_use_id))
         match output:
             case None:
                 return {}
@@ -125,16 +140,32 @@ class Host:
 
     async def _elicit(self, request: Elicitation) -> ElicitationAnswer:
         assert self.on_elicitation is not None, "registered with it"
-        answer = await self.on_elicitation(request)
+        answer = await self._awaited("on_elicitation", self.on_elicitation(request))
         if not isinstance(answer, ElicitationAnswer):
             raise _wrong("on_elicitation", answer, "claude.ElicitationAnswer")
         return answer
 
     async def _show_dialog(self, request: RequestUserDialog) -> UserDialogAnswer:
-        answer = await self.dialogs[request.dialog_kind](request)
+        answer = await self._awaited("a dialog", self.dialogs[request.dialog_kind](request))
         if not isinstance(answer, UserDialogAnswer):
             raise _wrong("a dialog", answer, "claude.UserDialogAnswer")
         return answer
+
+    async def _awaited(self, what: str, answer: Awaitable[T]) -> T:
+        if not inspect.isawaitable(answer):
+            raise _wrong(what, answer, "a coroutine: write it with `async def`")
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        self._at_work.add(task)
+        try:
+            return await answer
+        finally:
+            self._at_work.discard(task)
+
+    def _matchers_of(self, event: str, hooks: object) -> list[HookMatcher]:
+        if not isinstance(hooks, Sequence) or not all(isinstance(hook, Hook) for hook in hooks):
+            raise TypeError(f"hooks[{event!r}] is a list of claude.Hook(callback=…), not {hooks!r:.80}")
+        return [self._matcher(hook) for hook in hooks]
 
     def _matcher(self, hook: Hook) -> HookMatcher:
         id = f"hook_{len(self._hooks)}"
@@ -155,4 +186,7 @@ def _told(answer: msgspec.Struct) -> dict[str, Any]:
 
 
 def _wrong(what: str, answer: object, wanted: str) -> RpcError:
-    return RpcError.internal_error(f"{what} returned {type(answer).__name__}, not {wanted}")
+    """What the command is told; and the log, since otherwise only the model would read of it."""
+    text = f"{what} returned {type(answer).__name__}, not {wanted}"
+    logger.error("%s", text)
+    return RpcError.internal_error(text)

@@ -16,13 +16,14 @@ __all__ = ["Mailbox"]
 class Mailbox:
     """`put` and `end` on one side, `next` on the other."""
 
-    __slots__ = ("_end", "_ended", "_messages", "_waiters", "size")
+    __slots__ = ("_end", "_ended", "_messages", "_reading", "_waiters", "size")
 
     def __init__(self) -> None:
         self.size = 0
         """Bytes of the lines that wait."""
         self._messages: deque[tuple[Message, int]] = deque()
         self._waiters: deque[asyncio.Future[None]] = deque()
+        self._reading = 0  # readers that wait, or were called and have not run yet
         self._ended = False
         self._end: Exception | None = None
 
@@ -30,6 +31,16 @@ class Mailbox:
     def ended(self) -> bool:
         """Whether nothing more will be put."""
         return self._ended
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a reader takes what is there as soon as the loop lets it: a burst is nothing that it is behind."""
+        return self._reading > 0
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all was read, the error of the end too, and nothing more will be put."""
+        return self._ended and not self._messages and self._end is None
 
     def put(self, message: Message, size: int) -> None:
         """Add a message; after the end it is dropped."""
@@ -64,9 +75,11 @@ class Mailbox:
                 raise StopAsyncIteration
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
+            self._reading += 1
             try:
                 await waiter
             finally:
+                self._reading -= 1
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
                 elif self._messages and self._waiters:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from acprt.claude.control import McpMessage, McpMessageReply
+from acprt.claude.asks import McpMessage, McpMessageReply
 from acprt.errors import RpcError
 from acprt.limits import Limits
 from acprt.runtime.endpoint import Endpoint

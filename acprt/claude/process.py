@@ -72,12 +72,14 @@ class ClaudeProcess(AgentProcess):
         }
         values = {  # with an equals sign: a value that begins with a dash would be taken for an option
             "--permission-mode": "manual" if permission_mode == "default" else permission_mode,
-            "--allowedTools": ",".join(map(_tool_name, allowed_tools)) or None,
+            "--allowedTools": ",".join(map(_tool_name, _words("allowed_tools", allowed_tools))) or None,
             "--resume": resume,
             "--session-id": session_id,
             "--model": model,
             "--max-turns": max_turns,
-            "--setting-sources": None if setting_sources is None else ",".join(setting_sources),
+            "--setting-sources": None
+            if setting_sources is None
+            else ",".join(_words("setting_sources", setting_sources)),
         }
         options = [switch for switch, is_on in switches.items() if is_on]
         options += [f"{option}={value}" for option, value in values.items() if value is not None]
@@ -123,6 +125,12 @@ def _environment(
     if cwd is not None:
         made["PWD"] = os.path.abspath(cwd)
     return made | dict(env or {})
+
+
+def _words(option: str, words: Sequence[str]) -> Sequence[str]:
+    if isinstance(words, str):  # a sequence of its letters, to Python
+        raise TypeError(f"{option} is a list of words: [{words!r}], not {words!r}")
+    return words
 
 
 def _tool_name(rule: str) -> str:

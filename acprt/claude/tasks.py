@@ -27,7 +27,8 @@ from acprt.claude.task_messages import (
 
 __all__ = ["Task", "TaskTracker"]
 
-_KEPT = 1024  # finished tasks, and reports, that are remembered: late frames of theirs are known as late
+_KEPT = 1024  # tasks, and reports, beyond which the oldest finished are forgotten, and so is what is late of them
+_MOST = 10_000  # tasks at all, so that frames which only ever start some do not fill the memory: some 8 MB
 _ENDED = frozenset({TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.STOPPED, TaskStatus.KILLED})
 _AWAITED = frozenset({"local_agent", "local_workflow"})  # shells and monitors are never waited for
 
@@ -69,6 +70,7 @@ class TaskTracker:
 
     def __init__(self) -> None:
         self.tasks: OrderedDict[str, Task] = OrderedDict()
+        self._finished: OrderedDict[str, None] = OrderedDict()  # in the order of their ends
         self._level: dict[str, BackgroundTask] | None = None  # None: this process never told it
         self._reports: OrderedDict[str, None] = OrderedDict()  # hand-backs that were notified, by the subagent's block
         self._steps: dict[type, Callable[..., tuple[Task, ...]]] = {
@@ -91,7 +93,7 @@ class TaskTracker:
         return [
             task
             for task_id, entry in self._level.items()
-            if not (entry.ambient or (task := self.tasks[task_id]).ambient or task.is_finished)
+            if (task := self.tasks.get(task_id)) and not (entry.ambient or task.ambient or task.is_finished)
         ]
 
     def pending_runs(self) -> list[Task]:
@@ -213,7 +215,7 @@ class TaskTracker:
         for task_id in before.keys() - self._level.keys():
             gone = self.tasks.get(task_id)
             if gone is not None and not gone.is_finished:  # its end was missed, or is still on its way
-                gone.is_finished = True
+                self._finish(gone)
                 changed.append(gone)
         return tuple(changed)
 
@@ -238,22 +240,26 @@ class TaskTracker:
 
     def _open(self, task: Task) -> None:
         task.is_finished = False
+        self._finished.pop(task.task_id, None)
         task.status = TaskStatus.RUNNING
         task.error = task.end_time = task.progress = task.last_tool_name = None
 
-    def _close(self, task: Task, status: str) -> None:
+    def _finish(self, task: Task) -> None:
         task.is_finished = True
+        self._finished[task.task_id] = None
+
+    def _close(self, task: Task, status: str) -> None:
+        self._finish(task)
         task.status = TaskStatus.STOPPED if status == TaskStatus.KILLED else status
 
     def _unfinished(self) -> list[Task]:
         return [task for task in self.tasks.values() if not task.is_finished and not task.ambient]
 
     def _forget_oldest(self) -> None:
-        if len(self.tasks) > _KEPT:
-            level = self._level or {}
-            oldest = next((t for t in self.tasks.values() if t.is_finished and t.task_id not in level), None)
-            if oldest is not None:
-                del self.tasks[oldest.task_id]
+        if len(self.tasks) > _KEPT and self._finished:
+            del self.tasks[self._finished.popitem(last=False)[0]]
+        elif len(self.tasks) > _MOST:
+            self.tasks.popitem(last=False)
 
 
 def _was_told(task: Task) -> bool:

@@ -44,12 +44,14 @@ class Ticket:
         "acknowledged",
         "assistant_error",
         "error",
+        "is_being_stopped",
         "is_dropped",
         "mailbox",
         "outcome",
         "prompt",
         "result",
         "state",
+        "stop_when_started",
         "uuid",
     )
 
@@ -60,6 +62,8 @@ class Ticket:
         self.mailbox = Mailbox()
         self.acknowledged = False  # the command tells the lifecycle of this prompt
         self.is_dropped = False  # nobody reads any more
+        self.is_being_stopped = False  # the command was asked to, and has not answered
+        self.stop_when_started = False  # nobody wants its turn, and it could not be taken back
         self.assistant_error: str | None = None
         self.result: ResultMessage | None = None
         self.outcome: Outcome | None = None
@@ -87,7 +91,7 @@ class Ticket:
 class Tickets:
     """The prompts of one process, and the messages between them."""
 
-    def __init__(self, limit: int, on_overflow: Callable[[Ticket], None]) -> None:
+    def __init__(self, limit: int, stop: Callable[[Ticket], None]) -> None:
         self.between = Mailbox()
         """What belongs to no prompt."""
         self.between_dropped = 0
@@ -95,9 +99,10 @@ class Tickets:
         self.last_error: ResultMessage | None = None
         """The last result, if it is an error that no prompt's reader was told."""
         self._limit = limit
-        self._on_overflow = on_overflow
+        self._stop = stop
         self._open: dict[str, Ticket] = {}  # in the order sent
         self._used: set[str] = set()
+        self._tells_lifecycle = False  # and so of every prompt: none needs to be guessed
         self._current: Ticket | None = None  # its turn runs
         self._guessed = False  # that it does is no more than first in, first out
         self._end: Callable[[], ClaudeError] | None = None
@@ -129,6 +134,10 @@ class Tickets:
             raise error
         ticket.state = TicketState.QUEUED
         self._open[ticket.uuid] = ticket
+
+    def has_not_begun(self, ticket: Ticket) -> bool:
+        """Whether the turn of a prompt is still to come; of one whose lifecycle is not told: while another's runs."""
+        return ticket.state is TicketState.QUEUED and (ticket.acknowledged or self._current is not None)
 
     def cancelled(self, ticket: Ticket) -> None:
         """A prompt was taken back before its turn."""
@@ -186,15 +195,21 @@ class Tickets:
         return None if guess is None else self._start(guess, guessed=True)
 
     def _unacknowledged(self) -> Ticket | None:
+        if self._tells_lifecycle:
+            return None
         ticket = next(iter(self._open.values()), None)
         return None if ticket is None or ticket.acknowledged else ticket
 
     def _start(self, ticket: Ticket, *, guessed: bool) -> Ticket:
         ticket.state = TicketState.STARTED
         self._current, self._guessed = ticket, guessed
+        if ticket.stop_when_started:
+            ticket.stop_when_started = False
+            self._stop(ticket)
         return ticket
 
     def _lifecycle(self, message: CommandLifecycleMessage, size: int) -> Ticket | None:
+        self._tells_lifecycle = True
         ticket = self._open.get(message.command_uuid)
         if ticket is None:
             self._put(self._current, message, size)
@@ -245,7 +260,8 @@ class Tickets:
             if ticket.is_dropped:
                 return
             ticket.mailbox.put(message, size)
-            if ticket.mailbox.size > self._limit and ticket.state is not TicketState.DONE:
+            behind = ticket.mailbox.size - size  # one message alone may be larger than the limit
+            if behind > self._limit and not ticket.mailbox.is_awaited and ticket.state is not TicketState.DONE:
                 self._overflow(ticket)
             return
         between = self.between
@@ -261,7 +277,7 @@ class Tickets:
                 f"the reader of prompt {ticket.uuid} is over {self._limit} bytes behind (Limits.session_bytes)"
             )
         )
-        self._on_overflow(ticket)
+        self._stop(ticket)
 
 
 def _is_autonomous(result: ResultMessage) -> bool:

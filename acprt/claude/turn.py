@@ -7,7 +7,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from acprt.claude.base import Message
 from acprt.claude.messages import AssistantMessage, ResultMessage
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["PromptSender", "Turn"]
 
 logger = logging.getLogger("acprt.claude")
+
+_WAYS = (
+    "a turn is not awaited itself: `async for message in turn`, `async with turn`, `await turn.text()` or "
+    "`await turn.finished()`"
+)
 
 
 class PromptSender:
@@ -87,7 +92,11 @@ class Turn:
         return await self._ended_within(self._sender.grace_seconds if timeout is None else timeout)
 
     async def text(self) -> str:
-        """Read to the end; the text of the main thread's answers, joined. Raises what the turn failed of."""
+        """Read to the end; the text of the main thread's answers, joined. Raises what the turn failed of, RuntimeError
+        when all of it was read before.
+        """
+        if self._ticket.result is not None and self._ticket.mailbox.is_read:
+            raise RuntimeError("the turn was read before, and its messages are gone: `turn.result` is still there")
         parts = []
         try:
             async for message in self:
@@ -110,6 +119,11 @@ class Turn:
         if self._ticket.result is None:
             raise RuntimeError("there is no result: the prompt was taken back before its turn, or read before")
         return self._ticket.result
+
+    if not TYPE_CHECKING:  # to a type checker it is not awaitable at all
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(_WAYS)
 
     def __aiter__(self) -> Turn:
         return self

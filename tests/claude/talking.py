@@ -99,6 +99,17 @@ async def raw_client(**connecting: Any) -> AsyncIterator[tuple[claude.ClaudeClie
     await peer.aclose()
 
 
+def kinds(messages: list[claude.Message]) -> list[str]:
+    """The classes of messages, those of the lifecycle left out."""
+    return [type(m).__name__ for m in messages if not isinstance(m, claude.CommandLifecycleMessage)]
+
+
+def begin(peer: RawCommand, uuid: str) -> None:
+    """The command takes a prompt in and begins with it."""
+    peer.say("command_lifecycle", command_uuid=uuid, state="queued")
+    peer.say("command_lifecycle", command_uuid=uuid, state="started")
+
+
 async def read(turn: Any) -> list[claude.Message]:
     """Every message of a turn."""
     return [message async for message in turn]

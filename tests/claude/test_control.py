@@ -448,3 +448,12 @@ class TestDialect:
     def test_quoted_control_frame_in_a_message_is_text(self) -> None:
         line = b'{"type":"tool_use_summary","summary":"say \\"type\\":\\"control_request\\"","x":"control_request"}'
         assert isinstance(ClaudeDialect().parse(line), NotificationFrame)
+
+    @pytest.mark.parametrize("id", [b"null", b"{}", b"1.5"])
+    def test_message_that_has_a_control_frame_inside_is_a_message(self, id: bytes) -> None:
+        """Whatever its own members are."""
+        inner = b'{"type":"control_response","response":{"request_id":"acprt-1","subtype":"success"}}'
+        line = b'{"request_id":%b,"input":%b,"type":"assistant"}' % (id, inner)
+        frame = ClaudeDialect().parse(line)
+        assert isinstance(frame, NotificationFrame)
+        assert frame.method == "message"

@@ -82,7 +82,9 @@ class TestPermissions:
         run(main())
 
     @pytest.mark.parametrize("answer", [None, True, {"behavior": "allow"}, "allow"])
-    def test_answer_of_the_wrong_type_is_an_error_and_the_session_lives(self, run, answer: Any) -> None:
+    def test_answer_of_the_wrong_type_is_an_error_and_the_session_lives(
+        self, run, answer: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
         async def main() -> None:
             async def ask(request: claude.CanUseTool) -> Any:
                 return answer
@@ -91,6 +93,7 @@ class TestPermissions:
                 (refused,) = results(await read(cli.prompt("tool")))
                 assert refused.is_error
                 assert f"can_use_tool returned {type(answer).__name__}" in refused.content
+                assert f"can_use_tool returned {type(answer).__name__}" in caplog.text
                 assert await cli.prompt("say on").text() == "on"
 
         run(main())
@@ -105,6 +108,19 @@ class TestPermissions:
                 assert refused.is_error
                 assert "secret" not in refused.content
                 assert await cli.prompt("say on").text() == "on"
+
+        run(main())
+
+    def test_callback_that_is_no_coroutine_function_is_told_apart(self, run, caplog: pytest.LogCaptureFixture) -> None:
+        async def main() -> None:
+            ask: Any = lambda request: claude.Allow()  # noqa: E731
+            async with fake_client(can_use_tool=ask) as (cli, _fake):
+                (refused,) = results(await read(cli.prompt("tool")))
+                assert refused.is_error
+                assert "async def" in caplog.text
+            with pytest.raises(TypeError, match="can_use_tool is an async function"):
+                async with fake_client(can_use_tool=True):
+                    pass
 
         run(main())
 
@@ -219,6 +235,15 @@ class TestHooks:
 
         (said,) = run(self._hooked(claude.Hook(hook)))
         assert told in said
+
+    @pytest.mark.parametrize("hooks", [print, [print], claude.Hook(callback=print)])
+    def test_what_is_no_list_of_hooks_is_refused(self, run, hooks: Any) -> None:
+        async def main() -> None:
+            with pytest.raises(TypeError, match=r"hooks\['Stop'\] is a list of claude\.Hook"):
+                async with fake_client(hooks={"Stop": hooks}):
+                    pass
+
+        run(main())
 
     def test_hook_that_takes_too_long_is_cancelled(self, run) -> None:
         cancelled: list[bool] = []

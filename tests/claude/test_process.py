@@ -61,6 +61,11 @@ class TestCommandLine:
         with pytest.raises(ValueError, match="rule"):
             claude.ClaudeProcess("claude", allowed_tools=[rule])
 
+    @pytest.mark.parametrize("option", ["allowed_tools", "setting_sources"])
+    def test_text_is_no_list_of_words(self, option: str) -> None:
+        with pytest.raises(TypeError, match=rf"{option} is a list of words: \['Read'\]"):
+            claude.ClaudeProcess("claude", **{option: "Read"})  # type: ignore[arg-type]  # as one might write it
+
     def test_host_is_asked_only_where_there_is_one_to_ask(self, run) -> None:
         async def main() -> None:
             async def ask(request: claude.CanUseTool) -> claude.Allow:
@@ -184,6 +189,31 @@ class TestEnd:
                     await read(cli.prompt("say too late"))
                 assert not [m async for m in cli.messages() if isinstance(m, claude.ResultMessage)]
             assert cli.exit_status == 3
+
+        run(main())
+
+    def test_open_ask_is_cancelled_when_the_command_is_gone(self, run) -> None:
+        """A question to a person does not stay on the screen."""
+
+        async def main() -> None:
+            asked, cancelled = asyncio.Event(), asyncio.Event()
+
+            async def ask(request: claude.CanUseTool) -> claude.Allow:
+                asked.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    cancelled.set()
+                return claude.Allow()
+
+            process = fake_process()
+            async with claude.connect(process, can_use_tool=ask) as cli:
+                reading = asyncio.create_task(cli.prompt("tool").text())
+                await asked.wait()
+                os.kill(_pid(process), signal.SIGKILL)
+                await asyncio.wait_for(cancelled.wait(), 2)
+                with pytest.raises(claude.ProcessEnded, match="status -9"):
+                    await reading
 
         run(main())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from typing import Any
 
 import pytest
@@ -144,6 +145,23 @@ class TestRuns:
             tracker.apply(notified(task_id=f"t{number}"))
         assert len(tracker.tasks) == 1024
         assert "runs" in tracker.tasks
+
+    def test_flood_of_tasks_that_never_end_is_bounded_and_costs_the_same_for_each(self) -> None:
+        """At 2 µs each; 20,000 of them took 10 s when each looked for one to forget."""
+        tracker = claude.TaskTracker()
+        began = time.process_time()
+        for number in range(20_000):
+            tracker.apply(claude.TaskStartedMessage(task_id=f"t{number}", run_id="r1"))
+        assert time.process_time() - began < 2
+        assert len(tracker.tasks) == 10_000
+        assert "t19999" in tracker.tasks
+
+    def test_task_that_is_forgotten_while_it_is_listed_is_no_activity(self) -> None:
+        tracker = tracked(level({"task_id": "listed"}), notified(task_id="listed", run_id=None))
+        for number in range(2_000):
+            tracker.apply(notified(task_id=f"t{number}"))
+        assert "listed" not in tracker.tasks
+        assert tracker.activity() == []
 
 
 class TestActivity:

@@ -1,9 +1,8 @@
-"""Prompts and their turns: which message belongs to which, how turns end, are left, stopped, and lost."""
+"""Prompts and their turns: which message belongs to which, how turns end, and slow readers."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 from typing import Any
 
@@ -15,19 +14,8 @@ from acprt import claude
 from acprt.claude.mailbox import Mailbox
 from acprt.claude.tickets import Tickets, TicketState
 from acprt.testing.fake_claude import Options
-from tests.claude.talking import RawCommand, fake_client, raw_client, read
+from tests.claude.talking import begin, fake_client, kinds, raw_client, read
 from tests.rawpeer import turns
-
-
-def kinds(messages: list[claude.Message]) -> list[str]:
-    """The classes of messages, those of the lifecycle left out."""
-    return [type(m).__name__ for m in messages if not isinstance(m, claude.CommandLifecycleMessage)]
-
-
-def begin(peer: RawCommand, uuid: str) -> None:
-    """The command takes a prompt in and begins with it."""
-    peer.say("command_lifecycle", command_uuid=uuid, state="queued")
-    peer.say("command_lifecycle", command_uuid=uuid, state="started")
 
 
 class TestOneTurn:
@@ -77,6 +65,48 @@ class TestOneTurn:
             async with fake_client() as (cli, _fake):
                 blocks = [claude.TextBlock(text="say "), {"type": "text", "text": "both"}]
                 assert await cli.prompt(blocks).text() == "both"
+
+        run(main())
+
+    @pytest.mark.parametrize("content", [b"bytes", 7, None, [1, 2], ["a"], {"type": "text", "text": "x"}])
+    def test_what_is_no_prompt_is_refused_with_what_one_is(self, run, content: Any) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                with pytest.raises(TypeError, match="a prompt is a str, or a list of content blocks"):
+                    cli.prompt(content)
+                assert await cli.prompt([claude.TextBlock(text="say on")]).text() == "on"
+
+        run(main())
+
+    def test_turn_that_was_read_has_no_text_left(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                turn = cli.prompt("say once")
+                assert await turn.text() == "once"
+                with pytest.raises(RuntimeError, match="was read before"):
+                    await turn.text()
+                assert (await turn.finished()).result == "once"
+
+        run(main())
+
+    def test_turn_of_which_all_but_the_failure_was_read_still_fails(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                turn = cli.prompt("api-error")
+                while not isinstance(await anext(turn), claude.ResultMessage):
+                    pass
+                with pytest.raises(claude.TurnFailed):
+                    await turn.text()
+
+        run(main())
+
+    def test_turn_is_not_awaited_and_says_how_it_is_used(self, run) -> None:
+        async def main() -> None:
+            async with fake_client() as (cli, _fake):
+                turn: Any = cli.prompt("say on")
+                with pytest.raises(TypeError, match=r"turn\.text\(\)"):
+                    await turn
+                assert await turn.text() == "on"
 
         run(main())
 
@@ -254,6 +284,29 @@ class TestWhichTurn:
 
         run(main())
 
+    def test_prompt_whose_start_was_not_told_yet_takes_nothing_of_an_autonomous_turn(self, run) -> None:
+        """The command tells the lifecycle of prompts, so there is nothing to guess."""
+
+        async def main() -> None:
+            async with raw_client() as (cli, peer):
+                first = asyncio.create_task(cli.prompt("first").text())
+                uuid = await peer.prompt()
+                begin(peer, uuid)
+                peer.result(uuid)
+                peer.say("command_lifecycle", command_uuid=uuid, state="completed")
+                await first
+                second = asyncio.create_task(cli.prompt("second").text())
+                uuid = await peer.prompt()
+                peer.say("system", "init")
+                peer.say("assistant", message={"content": [{"type": "text", "text": "of a task"}]})
+                peer.result(origin={"kind": "task-notification"})
+                begin(peer, uuid)
+                peer.say("assistant", message={"content": [{"type": "text", "text": "of the prompt"}]})
+                peer.result(uuid)
+                assert await second == "of the prompt"
+
+        run(main())
+
     def test_repeated_uuid_is_refused_here(self, run) -> None:
         """The command drops it without a word, and the turn would wait for ever."""
 
@@ -290,187 +343,6 @@ class TestWhichTurn:
         run(main())
 
 
-class TestStopping:
-    def test_cancel_interrupts_and_waits_for_the_result(self, run) -> None:
-        async def main() -> None:
-            async with fake_client(Options(partial_messages=True)) as (cli, _fake):
-                turn = cli.prompt("wait")
-                first = await anext(turn)
-                while not isinstance(first, claude.StreamEvent):
-                    first = await anext(turn)
-                assert await turn.cancel()
-                assert (turn.outcome, turn.stop_reason) == ("cancelled", "cancelled")
-                rest = await read(turn)
-                assert rest[0].aborted  # type: ignore[attr-defined]  # the partial answer
-                assert kinds(rest) == ["AssistantMessage", "UserMessage", "ResultMessage"]
-
-        run(main())
-
-    def test_prompt_that_was_not_sent_will_not_be(self, run) -> None:
-        async def main() -> None:
-            async with raw_client() as (cli, peer):
-                turn = cli.prompt("no")
-                assert await turn.cancel()
-                assert await read(turn) == []
-                assert turn.stop_reason == "cancelled"
-                assert await peer.silent()
-
-        run(main())
-
-    def test_queued_prompt_is_taken_back_and_the_running_turn_goes_on(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, fake):
-                running = cli.prompt("wait")
-                await anext(running)
-                queued = cli.prompt("say never")
-                reading = asyncio.create_task(read(queued))
-                await turns()
-                assert await queued.cancel()
-                assert (queued.outcome, queued.result) == ("cancelled", None)
-                assert kinds(await reading) == []
-                assert running.outcome is None
-                assert [f["request"]["subtype"] for f in fake.received if "request" in f][1:] == [
-                    "cancel_async_message"
-                ]
-                assert await running.cancel()
-
-        run(main())
-
-    def test_prompt_that_started_meanwhile_is_interrupted(self, run) -> None:
-        """The command says that it is too late to take it back."""
-
-        async def main() -> None:
-            async with raw_client() as (cli, peer):
-                turn = cli.prompt("go")
-                reading = asyncio.create_task(read(turn))
-                uuid = await peer.prompt()
-                peer.say("command_lifecycle", command_uuid=uuid, state="queued")
-                await turns()
-                cancelling = asyncio.create_task(turn.cancel())
-                back = await peer.receive()
-                assert back["request"] == {"subtype": "cancel_async_message", "message_uuid": uuid}
-                peer.say("command_lifecycle", command_uuid=uuid, state="started")
-                peer.accept(back["request_id"], {"cancelled": False})
-                assert (await peer.receive())["request"] == {"subtype": "interrupt"}
-                peer.result(uuid, subtype="error_during_execution", is_error=True, terminal_reason="aborted_streaming")
-                assert await cancelling
-                await reading
-
-        run(main())
-
-    def test_interrupt_without_effect_is_told(self, run) -> None:
-        async def main() -> None:
-            async with raw_client() as (cli, peer):
-                turn = cli.prompt("go")
-                reading = asyncio.create_task(read(turn))
-                uuid = await peer.prompt()
-                begin(peer, uuid)
-                await turns()
-                cancelling = asyncio.create_task(turn.cancel(timeout=0.05))
-                peer.accept((await peer.receive())["request_id"], {"still_queued": []})
-                assert not await cancelling
-                peer.result(uuid)
-                await reading
-                assert turn.outcome == "completed"
-
-        run(main())
-
-    def test_cancel_that_crosses_the_result_changes_nothing(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, fake):
-                turn = cli.prompt("say done")
-                await read(turn)
-                assert await turn.cancel()
-                assert turn.outcome == "completed"
-                assert await cli.prompt("say next").text() == "next"
-                assert not [f for f in fake.received if f.get("request", {}).get("subtype") == "interrupt"]
-
-        run(main())
-
-    def test_interrupt_with_queued_prompts_cancels_them_too_when_asked(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, _fake):
-                running, queued = cli.prompt("wait"), cli.prompt("say never")
-                reading = asyncio.create_task(read(running))
-                waiting = asyncio.create_task(read(queued))
-                while not cli.session:
-                    await asyncio.sleep(0)
-                receipt = await cli.interrupt(cancel_queued=True)
-                assert receipt == claude.InterruptReceipt(cancelled=[queued.uuid])
-                await asyncio.gather(reading, waiting)
-                assert (running.outcome, queued.outcome) == ("cancelled", "cancelled")
-
-        run(main())
-
-    def test_interrupt_before_the_first_prompt_is_answered(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, _fake):
-                assert await cli.interrupt() == claude.InterruptReceipt()
-                assert await cli.prompt("say ok").text() == "ok"
-
-        run(main())
-
-
-class TestLeaving:
-    def test_leaving_the_block_interrupts_and_waits(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, _fake):
-                async with cli.prompt("wait") as turn:
-                    await anext(turn)
-                assert turn.outcome == "cancelled"
-                assert await cli.prompt("say next").text() == "next"
-
-        run(main())
-
-    def test_dropped_turn_is_interrupted(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, fake):
-                async for _message in cli.prompt("wait"):
-                    break
-                gc.collect()
-                assert await cli.prompt("say next").text() == "next"
-                assert [f["request"]["subtype"] for f in fake.received if "request" in f][1:] in (
-                    ["interrupt"],
-                    ["cancel_async_message", "interrupt"],
-                )
-
-        run(main())
-
-    def test_cancelled_reader_is_let_go_and_the_turn_is_interrupted(self, run) -> None:
-        async def main() -> None:
-            async with fake_client() as (cli, _fake):
-
-                async def work() -> None:
-                    async with cli.prompt("wait") as turn:
-                        await read(turn)
-
-                working = asyncio.create_task(work())
-                while not cli.session:
-                    await asyncio.sleep(0)
-                working.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await working
-                assert await cli.prompt("say next").text() == "next"
-
-        run(main())
-
-    def test_messages_of_a_turn_that_was_left_are_not_kept(self, run) -> None:
-        async def main() -> None:
-            async with raw_client() as (cli, peer):
-                async with cli.prompt("go"):
-                    uuid = await peer.prompt()
-                    begin(peer, uuid)
-                    await turns()
-                    peer.accept("acprt-1")
-                    peer.say("assistant", message={"content": [{"type": "text", "text": "x"}]})
-                    peer.result(uuid)
-                await turns()
-                await cli.aclose()
-                assert kinds([message async for message in cli.messages()]) == []
-
-        run(main())
-
-
 class TestSlowReaders:
     def test_reader_too_far_behind_gets_an_error_and_the_turn_is_stopped(self, run) -> None:
         async def main() -> None:
@@ -489,6 +361,19 @@ class TestSlowReaders:
                     async for message in turn:
                         messages.append(message)  # noqa: PERF401  # what came before the error is the point
                 assert 10 < len(messages) < 30
+
+        run(main())
+
+    def test_message_larger_than_the_limit_reaches_a_reader_who_keeps_up(self, run) -> None:
+        async def main() -> None:
+            async with raw_client(limits=acprt.Limits(session_bytes=10_000)) as (cli, peer):
+                reading = asyncio.create_task(cli.prompt("go").text())
+                uuid = await peer.prompt()
+                begin(peer, uuid)
+                for letter in "ab":  # in one burst: the reader cannot take the first before the second is there
+                    peer.say("assistant", message={"content": [{"type": "text", "text": letter * 50_000}]})
+                peer.result(uuid)
+                assert await reading == "a" * 50_000 + "b" * 50_000
 
         run(main())
 

@@ -1,7 +1,7 @@
-"""The fake's protocol: what it reads and answers, its queue of prompts, its asks, and how it ends.
+"""The fake's protocol: what it reads and writes, its queue of prompts, its asks, and how it ends.
 
-What a turn consists of is in `scenarios`, what runs in the background in `background`. It is a sink of a transport, so
-it runs as a child process and in memory alike.
+What a turn consists of is in `scenarios`, what runs in the background in `background`, what is answered to the host's
+requests in `control`. It is a sink of a transport, so it runs as a child process and in memory alike.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ import msgspec
 
 from acprt.limits import DEFAULT_LIMITS
 from acprt.testing.fake_claude.background import Background
+from acprt.testing.fake_claude.control import Control
 from acprt.testing.fake_claude.options import Options
 from acprt.testing.fake_claude.stage import Stage
 from acprt.transports.base import Transport
 from acprt.wire.lines import Line, OversizedLine
 
 __all__ = ["FakeClaude"]
-
-CAPABILITIES = ["interrupt_receipt_v1", "interrupt_cancel_queued_v1", "msg_lifecycle_v1"]
-_MODES = frozenset({"default", "acceptEdits", "plan", "dontAsk", "auto"})
 
 
 class FakeClaude:
@@ -46,13 +44,16 @@ class FakeClaude:
         """Whether results wait for the end of background work."""
         self.at_eof = asyncio.Event()
         self.exit_code: int | None = None
+        self.prompts: deque[dict[str, Any]] = deque()
+        """What is queued: prompts, and ends of tasks, each of which begins a turn."""
+        self._control = Control(self)
         self._transport = transport
-        self._prompts: deque[dict[str, Any]] = deque()
         self._used: set[str] = set()
         self._asks: dict[str, asyncio.Future[Any]] = {}
         self._held: list[dict[str, Any]] = []
         self._last_is_error = False
         self._interrupted = False
+        self._is_playing = False
         self._turn: asyncio.Task[None] | None = None
         self._work = asyncio.Event()
         self._over = asyncio.Event()
@@ -144,6 +145,11 @@ class FakeClaude:
         finally:
             del self._asks[id]
 
+    async def mcp(self, server: str, message: dict[str, Any]) -> Any:
+        """One JSON-RPC message to a server of the host's; what it answered."""
+        payload = await self.ask("mcp_message", server_name=server, message={"jsonrpc": "2.0"} | message)
+        return payload["mcp_response"]
+
     # -- ending -------------------------------------------------------------------------------------------------------
 
     def exit(self, code: int) -> None:
@@ -169,38 +175,45 @@ class FakeClaude:
 
     def wake(self, notification: dict[str, Any]) -> None:
         """A finished task begins a turn of its own, behind what is queued."""
-        self._prompts.append({"task": notification})
+        self.prompts.append({"task": notification})
         self._work.set()
 
     async def _serve_turns(self) -> None:
         while True:
-            while self._prompts:
-                prompt = self._prompts.popleft()
+            while self.prompts:
+                prompt = self.prompts.popleft()
+                self._interrupted = self._is_playing = False
                 self._turn = self.spawn(self._play(prompt))
                 await asyncio.wait({self._turn})
                 if not self._turn.cancelled():
                     self._turn.result()
                 self._turn = None
             self.state("idle")  # also while something runs in the background, as the real one
-            if self.at_eof.is_set() and self.background.count == 0 and not self._prompts:
+            if self.at_eof.is_set() and self.background.count == 0 and not self.prompts:
                 await self._leave()
             await self._work.wait()
             self._work.clear()
 
     async def _play(self, prompt: dict[str, Any]) -> None:
         stage = Stage(self, prompt)
-        self._interrupted = False
+        self._is_playing = True
         self.state("running")
         self.lifecycle(prompt, "started")
         if self.options.replay and "task" not in prompt:
             self.write(prompt | {"isReplay": True, "session_id": self.options.session_id})
         try:
+            if self._interrupted:
+                raise asyncio.CancelledError
             await stage.play()
         except asyncio.CancelledError:
             if not self._interrupted:
                 raise
             stage.abort()
             self.lifecycle(prompt, "cancelled")
+        except Exception as error:  # arguments that the scenario cannot read, or a host that has closed stdin
+            why = f"this fake cannot play {stage.text[:200]!r}: {error!r}"
+            stage.result(subtype="error_during_execution", is_error=True, errors=[why], terminal_reason="model_error")
+            self.lifecycle(prompt, "completed")
         else:
             self.lifecycle(prompt, "completed")
 
@@ -257,7 +270,7 @@ class FakeClaude:
             case {"type": "user", "message": {"role": "user"}}:
                 self._take_prompt(frame)
             case {"type": "control_request", "request": {"subtype": str(subtype)}}:
-                self._control(frame.get("request_id"), subtype, frame["request"])
+                self._control.take(frame.get("request_id"), subtype, frame["request"])
             case {"type": "control_response", "response": {"request_id": str(id)}}:
                 self._answered(id, frame["response"], frame)
             case {"type": "user"} | {"type": "control_request"}:
@@ -270,7 +283,7 @@ class FakeClaude:
             return  # as the real one: without a word
         if uuid is not None:
             self._used.add(uuid)
-        self._prompts.append(frame)
+        self.prompts.append(frame)
         self.lifecycle(frame, "queued")
         self._work.set()
 
@@ -287,122 +300,5 @@ class FakeClaude:
         """A refusal that ends the turn as well."""
         if self._turn is not None:
             self._interrupted = True
-            self._turn.cancel()
-
-    # -- control requests ---------------------------------------------------------------------------------------------
-
-    def _control(self, id: Any, subtype: str, members: dict[str, Any]) -> None:
-        answer = getattr(self, f"_on_{subtype}", None)
-        if answer is None:
-            self._refuse(id, f"Unsupported control request subtype: {subtype}", "unsupported_request")
-            return
-        answer(id, members)
-
-    def _accept(self, id: Any, payload: Any = None, **beside: Any) -> None:
-        response = {"subtype": "success", "request_id": id} | ({} if payload is None else {"response": payload})
-        self.write({"type": "control_response", "response": response | beside})
-
-    def _refuse(self, id: Any, text: str, code: str | None = None) -> None:
-        response = {"subtype": "error", "request_id": id, "error": text} | (
-            {} if code is None else {"error_code": code}
-        )
-        self.write({"type": "control_response", "response": response})
-
-    def _on_initialize(self, id: Any, members: dict[str, Any]) -> None:
-        self.initialize = members
-        if self.options.mute_initialize:
-            return
-        if self.options.die_in_initialize:
-            self.result(subtype="error_during_execution", is_error=True, errors=["the configuration is broken"])
-            self.exit(1)
-            return
-        for server in members.get("sdkMcpServers") or ():  # asked before the answer, and not waited for
-            greeting = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "fake", "version": "0"},
-            }
-            self.spawn(self._greet_server(server, greeting))
-        payload = {
-            "commands": [
-                {"name": "compact", "description": "Compact the history", "argumentHint": "", "builtin": True}
-            ],
-            "agents": [{"name": "claude", "description": "General"}],
-            "output_style": "default",
-            "available_output_styles": ["default"],
-            "models": [{"value": "default", "resolvedModel": "fake-model", "displayName": "Fake", "description": "…"}],
-            "account": {"tokenSource": "none", "apiProvider": "firstParty"},
-            "claude_code_version": "2.1.332",
-            "current_permission_mode": self.mode,
-            "capabilities": CAPABILITIES,
-        }
-        asyncio.get_running_loop().call_soon(
-            lambda: self._accept(id, payload, pending_permission_requests=[], pending_user_dialog_requests=[])
-        )
-
-    async def _greet_server(self, server: str, greeting: dict[str, Any]) -> None:
-        await self.mcp(server, {"method": "initialize", "id": 0, "params": greeting})
-        await self.mcp(server, {"method": "notifications/initialized"})
-
-    async def mcp(self, server: str, message: dict[str, Any]) -> Any:
-        """One JSON-RPC message to a server of the host's; what it answered."""
-        payload = await self.ask("mcp_message", server_name=server, message={"jsonrpc": "2.0"} | message)
-        return payload["mcp_response"]
-
-    def _on_mcp_message(self, id: Any, members: dict[str, Any]) -> None:
-        self._accept(id)
-
-    def _on_interrupt(self, id: Any, members: dict[str, Any]) -> None:
-        queued = [prompt for prompt in self._prompts if "uuid" in prompt]
-        receipt: dict[str, Any] = {"still_queued": [prompt["uuid"] for prompt in queued]}
-        if members.get("cancel_queued"):
-            receipt = {"still_queued": [], "cancelled": receipt["still_queued"]}
-            for prompt in queued:
-                self._prompts.remove(prompt)
-        if not self.initialize.get("perTaskStopAffordance"):
-            self.background.stop_agents()
-        self.interrupted_by_host()
-        # One turn of the loop later: the cancels of open asks go first, as those of the real command do.
-        asyncio.get_running_loop().call_soon(self._accept, id, receipt)
-        for prompt in queued if members.get("cancel_queued") else ():
-            self.lifecycle(prompt, "cancelled")
-
-    def _on_cancel_async_message(self, id: Any, members: dict[str, Any]) -> None:
-        uuid = members["message_uuid"]
-        found = next((prompt for prompt in self._prompts if prompt.get("uuid") == uuid), None)
-        if found is not None:
-            self._prompts.remove(found)
-            self.lifecycle(found, "cancelled")
-        self._accept(id, {"cancelled": found is not None, "message_uuid": uuid})
-
-    def _on_set_permission_mode(self, id: Any, members: dict[str, Any]) -> None:
-        mode = members.get("mode")
-        if mode == "bypassPermissions":
-            self._refuse(id, "bypassPermissions was not enabled at launch", "bypass_not_launched")
-        elif mode not in _MODES:
-            self._refuse(id, f"Invalid permission mode: {mode}", "invalid_mode")
-        else:
-            self.mode = str(mode)
-            self._accept(id, {"mode": mode})
-            self.say("system", "status", status=None, permissionMode=mode)
-
-    def _on_set_model(self, id: Any, members: dict[str, Any]) -> None:
-        self._accept(id, {"model": members.get("model") or "default"})
-
-    def _on_stop_task(self, id: Any, members: dict[str, Any]) -> None:
-        self.background.stop(members["task_id"])
-        self._accept(id, {})
-
-    def _on_get_task_output(self, id: Any, members: dict[str, Any]) -> None:
-        output = self.background.output_of(members["task_id"])
-        if output is None:
-            self._refuse(id, f"No task found with ID: {members['task_id']}")
-        else:
-            self._accept(id, {"output": output, "total_bytes": len(output), "truncated": False})
-
-    def _on_get_session_cost(self, id: Any, members: dict[str, Any]) -> None:
-        self._accept(id, {"total_cost_usd": 0})
-
-    def _on_end_session(self, id: Any, members: dict[str, Any]) -> None:
-        self._accept(id)
-        self.exit(0)
+            if self._is_playing:  # else it begins, and sees that at once: a cancelled task would never begin
+                self._turn.cancel()

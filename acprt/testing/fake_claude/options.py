@@ -9,7 +9,7 @@ import msgspec
 __all__ = ["Options"]
 
 
-class Options(msgspec.Struct, kw_only=True):
+class Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What it was told on its command line, and in `FAKE_CLAUDE`, words such as `no_lifecycle linger=1.5`."""
 
     asks_host: bool = False
@@ -60,4 +60,8 @@ class Options(msgspec.Struct, kw_only=True):
         for word in environment.get("FAKE_CLAUDE", "").split():
             name, equals, value = word.partition("=")
             wishes[name] = value if equals else True
-        return msgspec.convert(msgspec.structs.asdict(options) | wishes, cls, strict=False)
+        try:
+            return msgspec.convert(msgspec.structs.asdict(options) | wishes, cls, strict=False)
+        except msgspec.ValidationError as error:
+            options.usage_error = f"FAKE_CLAUDE: {error}; its words are the fields of {__name__}.Options"
+            return options
