@@ -68,6 +68,7 @@ class TestAgentsThatKeepTheRules:
         assert {id: verdict for id, verdict in verdicts(report).items() if verdict != "pass"} == {}
         assert report["agent"] == "faulty 1"
 
+    @pytest.mark.slow
     def test_testy_keeps_every_rule_of_version_1(self) -> None:
         report = report_of("--slow-prompt", "wait_for_cancel", "--skip", "ends.eof_turn", "--", *TESTY)
         others = {id: verdict for id, verdict in verdicts(report).items() if verdict != "pass"}
@@ -77,6 +78,7 @@ class TestAgentsThatKeepTheRules:
             "sessions.resume": "not applicable",  # a session that was closed is forgotten
         }
 
+    @pytest.mark.slow
     def test_testy_keeps_every_rule_of_version_2(self) -> None:
         report = report_of(
             "--v2", "--slow-prompt", "wait_for_cancel", "--skip", "ends", "--skip", "speed", "--", *TESTY
@@ -92,7 +94,7 @@ class TestAgentsThatKeepTheRules:
         [
             ("echo_agent.py", 1, {"sessions.distinct"}),  # its one session has one id: it is the shortest agent
             ("streaming_agent.py", 1, set()),
-            ("slow_agent.py", 1, set()),
+            pytest.param("slow_agent.py", 1, set(), marks=pytest.mark.slow),
             ("both_versions.py", 1, set()),
             ("both_versions.py", 2, set()),
             ("v2_agent.py", 2, set()),
@@ -240,6 +242,14 @@ class TestTheCommand:
             command.communicate(timeout=20)
         assert command.returncode == 130
         assert not [pid for pid in agents if Path(f"/proc/{pid}").exists()]
+
+    def test_a_page_that_cannot_be_written_is_refused_before_the_agent_works(self, tmp_path: Path) -> None:
+        """At the end it would have cost many turns."""
+        started = tmp_path / "started"
+        done = acprt("check", "--html", str(tmp_path / "no-such" / "page.html"), "--", "touch", str(started))
+        assert done.exit_code == 2
+        assert "--html: " in done.stderr
+        assert not started.exists()
 
     def test_ids_are_unique_and_name_their_group(self) -> None:
         ids = [check.id for check in ALL_CHECKS]
