@@ -7,6 +7,7 @@ started here.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import shlex
 import sys
@@ -21,9 +22,22 @@ from acprt.runtime.endpoint import Endpoint
 from acprt.trace import FileSink
 from acprt.transports.process import AgentProcess
 
-__all__ = ["AgentChoice", "AgentCommand", "agent_options", "agent_words", "text_or_stdin"]
+__all__ = ["AgentChoice", "AgentCommand", "Seconds", "agent_options", "agent_words", "protocol_text", "text_or_stdin"]
 
 _WORDS = "acprt.agent_words"  # under which click keeps what stood behind `--`
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, which `nan` is not although Python reads it as a number."""
+
+    name = "number of seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Fails for what is none, or out of the range."""
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return seconds
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,13 @@ class AgentCommand(click.Command):
         if "--" in args:
             place = args.index("--")
             args, ctx.meta[_WORDS] = args[:place], tuple(args[place + 1 :])
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if _WORDS in ctx.meta:
+                raise
+            hint = "The agent's command goes after `--`, as in `-- my-agent --flag`"  # its words were read as ours
+            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
         if not ctx.resilient_parsing and not ctx.meta.get(_WORDS):
             raise click.UsageError(
                 "the agent's command is missing: give it after `--`, as in `-- my-agent --flag`", ctx
@@ -90,7 +110,7 @@ def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option(
         "--timeout",
-        type=click.FloatRange(min=0),
+        type=Seconds(min=0),
         default=60.0,
         show_default=True,
         metavar="SECONDS",
@@ -104,7 +124,8 @@ def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
         *, cwd: str, timeout: float, trace: str | None, shows_stderr: bool, log_level: str | None, **others: Any
     ) -> Any:
         log_to_stderr(log_level)
-        choice = AgentChoice(agent_words(), os.path.abspath(cwd), timeout or None, trace, shows_stderr)
+        folder = protocol_text(os.path.abspath(cwd), "--cwd")
+        choice = AgentChoice(agent_words(), folder, timeout or None, trace, shows_stderr)
         return function(agent=choice, **others)
 
     return with_agent
@@ -116,6 +137,15 @@ def agent_words() -> tuple[str, ...]:
     return words
 
 
-def text_or_stdin(text: str) -> str:
-    """`text`, or all of stdin where it is `-`."""
-    return sys.stdin.read() if text == "-" else text
+def protocol_text(word: str, what: str) -> str:
+    """`word` of the command line, which the protocol must be able to carry. Raises UsageError, which names `what`."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        raise click.UsageError(f"{what} is not UTF-8, and the protocol carries nothing else") from None
+    return word
+
+
+def text_or_stdin(text: str) -> bytes:
+    """`text` as it stood on the command line, or all of stdin where it is `-`; UTF-8, unless the user gave other."""
+    return sys.stdin.buffer.read() if text == "-" else text.encode("utf-8", "surrogateescape")

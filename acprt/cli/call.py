@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from acprt.acp.sessions import session
-from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options, text_or_stdin
+from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options, protocol_text, text_or_stdin
 from acprt.cli.failures import Failure
 from acprt.cli.output import print_json, print_pretty
 from acprt.cli.permissions import answer_permissions, permission_option
@@ -46,7 +46,8 @@ def call(
     auth: str | None,
     notifications: bool,
 ) -> None:
-    """Send one request to an agent and print the result. PARAMS are JSON; `-` reads them from stdin.
+    """Send one request to an agent and print the result. PARAMS are JSON, `{}` unless they are given
+    (with --raw: none); `-` reads them from stdin.
 
     \b
     acprt call initialize '{"protocolVersion": 1}' -- my-agent
@@ -56,10 +57,11 @@ def call(
     Exit codes: 0 a result, 2 usage, 3 the agent could not be started, 4 it ended or broke the protocol, 5 no answer
     in time, 6 it answered with an error.
     """
+    protocol_text(method, "METHOD")
     is_raw = raw or method == "initialize"
     if is_raw and (in_session or auth):
         raise click.UsageError("--session and --auth need a handshake, which --raw and `initialize` leave out")
-    arguments = _params_of(params, in_session)
+    arguments = _params_of(params, in_session=in_session, is_raw=is_raw)
     conversation = Talk(agent)
     endpoint: Endpoint
     if is_raw:
@@ -97,12 +99,12 @@ def call(
         print_pretty(result)
 
 
-def _params_of(text: str | None, in_session: bool) -> Any:
+def _params_of(text: str | None, *, in_session: bool, is_raw: bool) -> Any:
     if text is None:
-        return {} if in_session else None
+        return None if is_raw else {}  # each method of ACP takes an object, and many agents insist on it
     try:
         params = msgspec.json.decode(text_or_stdin(text))
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise click.UsageError(f"PARAMS are not JSON: {error}") from None
     if in_session and not isinstance(params, dict):
         raise click.UsageError("--session needs PARAMS that are a JSON object")

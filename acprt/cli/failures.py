@@ -54,7 +54,9 @@ def failure_of(error: Exception, stage: str, *, plain_text: str = "", ways_to_si
         return Failure(
             f"{stage}: {_ended(facts)}{_not_the_protocol(plain_text)}{_stderr(facts)}", ExitCode.PROTOCOL_ERROR
         )
-    if facts.get("reason") == "version_mismatch" or facts.get("phase") == "deserialization":
+    # -32602 with the same data is the agent's word about our params, where it is built on acprt, too.
+    is_unreadable = facts.get("phase") == "deserialization" and error.code == ErrorCode.INTERNAL_ERROR
+    if facts.get("reason") == "version_mismatch" or is_unreadable:
         return Failure(f"{stage}: the agent's answer cannot be used: {error}", ExitCode.PROTOCOL_ERROR)
     hint = ""
     if error.code == ErrorCode.AUTH_REQUIRED:

@@ -6,14 +6,22 @@ A subcommand's room is imported when it is used, so `acprt --help` loads none of
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
-from typing import NamedTuple
+import os
+import sys
+from typing import Any, NamedTuple
 
 import click
 
 from acprt.cli import VERSION
+from acprt.cli.exit_codes import ExitCode
+from acprt.transports.descriptors import open_closed_descriptors
 
 __all__ = ["SUBCOMMANDS", "Subcommand", "acprt_command", "main"]
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Subcommand(NamedTuple):
@@ -38,6 +46,13 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 
 class _Subcommands(click.Group):
     """A group whose members are imported when they are asked for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the member; Ctrl-C has an exit code of its own, wherever it comes."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table: it is the order in which people meet them."""
@@ -70,4 +85,23 @@ def acprt_command() -> None:
 
 def main() -> None:
     """The entry of `acprt` and of `python -m acprt`."""
-    acprt_command.main(prog_name="acprt")
+    open_closed_descriptors()
+    for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:  # it was closed: there is nothing to read, and nobody reads
+            setattr(sys, name, open(fd, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    try:
+        acprt_command.main(prog_name="acprt")
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        click.echo(f"acprt: the output cannot be written: {error.strerror}", err=True)
+        _give_up_stdout()
+        sys.exit(ExitCode.FAILED)
+
+
+def _give_up_stdout() -> None:
+    """What it may still hold goes nowhere, or the interpreter would try again to write it and fail once more."""
+    with contextlib.suppress(OSError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)

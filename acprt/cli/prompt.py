@@ -14,7 +14,7 @@ import click
 
 from acprt.acp import v1
 from acprt.acp.sessions import Session, resume_session, session
-from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options, text_or_stdin
+from acprt.cli.agent_command import AgentChoice, AgentCommand, Seconds, agent_options, text_or_stdin
 from acprt.cli.exit_codes import for_stop_reason
 from acprt.cli.failures import Failure
 from acprt.cli.permissions import answer_permissions, permission_option
@@ -35,7 +35,7 @@ __all__ = ["prompt"]
 @click.option("--auth", metavar="ID", help="Sign in by this method of the agent first.")
 @click.option(
     "--idle-timeout",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=0,
     metavar="SECONDS",
     help="How long the agent may be silent during the turn. [default: for ever]",
@@ -58,7 +58,7 @@ def prompt(
     cancelled. Otherwise: 2 usage, 3 the agent could not be started, 4 it ended or broke the protocol, 5 no answer in
     time, 6 it answered with an error. Ctrl-C cancels the turn; a second one ends the command.
     """
-    prompt_text = text_or_stdin(text)
+    prompt_text = text_or_stdin(text).decode("utf-8", "replace")  # a diff may hold other bytes: they cost no prompt
     output: Output = JsonOutput() if as_json else TextOutput(quiet=quiet)
     client = cli_client()
     conversation = Talk(agent)

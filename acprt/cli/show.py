@@ -59,7 +59,9 @@ def show(
                 count = _write_page(html, file, records)
                 click.echo(f"{html}: {count} events", err=True)
             else:
-                _print(records, full=full, as_json=as_json, colour=colour)
+                count = _print(records, full=full, as_json=as_json, colour=colour)
+                if not count:
+                    click.echo(f"acprt: nothing to show: {file} has no such event", err=True)
     except KeyboardInterrupt:
         if not follow:
             raise
@@ -67,11 +69,14 @@ def show(
         click.echo(f"acprt: {len(bad)} lines of {file} are no records of a trace", err=True)
 
 
-def _print(records: Iterator[Record], *, full: bool, as_json: bool, colour: bool | None) -> None:
+def _print(records: Iterator[Record], *, full: bool, as_json: bool, colour: bool | None) -> int:
     lines = Lines(full=full)
+    count = 0
     for record in records:
         for line in [record.raw.decode("utf-8", "replace")] if as_json else lines.of(record):
             click.echo(line, color=colour)
+        count += 1
+    return count
 
 
 def _write_page(target: str, source: str, records: Iterator[Record]) -> int:

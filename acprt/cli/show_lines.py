@@ -41,11 +41,12 @@ class Lines:
             yield click.style(f"── {plain(record.connection)} (pid {record.pid}) ──", dim=True)
         colour = "red" if record.is_bad else _COLOURS.get(record.type, "white")
         stamp = time.strftime("%H:%M:%S", time.localtime(record.time)) + f".{int(record.time % 1 * 1000):03}"
-        name = plain(record.method) or record.type
+        kind = plain(record.type)
+        name = plain(record.method) or kind
         parts = [
             click.style(stamp if record.time else " " * 12, dim=True),
-            f"{record.from_:>6} → {record.to:<6}" if record.from_ else " " * 15,
-            click.style(f"{record.type:<12}", fg=colour),
+            f"{plain(record.from_):>6} → {plain(record.to):<6}" if record.from_ else " " * 15,
+            click.style(f"{kind:<12}", fg=colour),
             click.style(name, fg=colour, bold=record.type == "request"),
         ]
         if record.id is not UNSET:

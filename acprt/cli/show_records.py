@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -24,7 +24,7 @@ class Record(msgspec.Struct, rename={"from_": "from"}):
 
     type: str
     ts: float = 0.0
-    time: float = 0.0
+    time: Annotated[float, msgspec.Meta(ge=0, le=1e11)] = 0.0  # what any clock can name: until the year 5138
     pid: int = 0
     connection: str = ""
     direction: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -74,3 +75,30 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(words: list[str])
     result = acprt("call", *words, "--", "no-such-agent-anywhere")
 
     assert result.exit_code == ExitCode.USAGE
+
+
+def test_bytes_that_are_no_json_are_refused_before_anything_starts() -> None:
+    in_params = acprt("call", "test/params", '{"a": "caf\udce9"}', "--", "no-such-agent-anywhere")
+    in_method = acprt("call", "caf\udce9", "--", "no-such-agent-anywhere")
+
+    assert in_params.exit_code == in_method.exit_code == ExitCode.USAGE
+    assert "PARAMS are not JSON" in in_params.stderr
+    assert "METHOD is not UTF-8" in in_method.stderr
+
+
+def test_params_that_are_left_out_are_an_object_as_every_method_of_the_protocol_takes_one(tmp_path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    acprt("call", "test/params", "--trace", str(trace), "--", *SCRIPTED)
+    acprt("call", "test/params", "--raw", "--trace", str(trace), "--", *SCRIPTED)
+
+    records = [json.loads(line) for line in trace.read_text().splitlines()]
+    asked = [record for record in records if record["type"] == "request" and record["method"] == "test/params"]
+    assert [record.get("params") for record in asked] == [{}, None]
+
+
+def test_an_agents_word_about_our_params_is_an_answer_whatever_it_is_built_on() -> None:
+    """acprt's own data about params that cannot be read has the members of its data about answers."""
+    result = acprt("call", "session/new", "--", sys.executable, "-m", "acprt", "echo")
+
+    assert result.exit_code == ExitCode.PEER_ERROR
+    assert "the agent answered with an error: [-32602]" in result.stderr

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from acprt.cli.exit_codes import ExitCode
 from acprt.cli.main import SUBCOMMANDS
-from tests.cli.running import ROOT, acprt, acprt_program, environment
+from tests.cli.running import PROGRAM, ROOT, SCRIPTED, SECONDS, acprt, acprt_program, environment
 
+AGENT = shlex.join(SCRIPTED)
 API = ["run", "prompt", "chat", "call", "echo"]
 
 
@@ -84,3 +87,36 @@ def test_every_subcommand_is_documented() -> None:
     page = ROOT.joinpath("docs", "command.md").read_text(encoding="utf-8")
 
     assert [name for name in SUBCOMMANDS if f"\nacprt {name}" not in page] == []
+
+
+def shell(words: str, redirected: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with streams that a shell has redirected."""
+    line = f"{shlex.join(PROGRAM)} {words} {redirected}"
+    return subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=environment(), cwd=ROOT, timeout=SECONDS
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_trouble(closed: str) -> None:
+    done = shell(f"prompt 'say hello' -- {AGENT}", closed)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("" if " >&-" in f" {closed}" else "hello\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        f"prompt 'say hello' -- {AGENT}",
+        f"prompt 'say hello' --json -- {AGENT}",
+        f"call test/params -- {AGENT}",
+    ],
+)
+def test_a_full_disk_is_told_in_a_line(words: str) -> None:
+    done = shell(words, ">/dev/full")
+
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr == "acprt: the output cannot be written: No space left on device\n"

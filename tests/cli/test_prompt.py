@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 
@@ -262,3 +263,57 @@ def test_an_agents_text_steers_no_terminal_but_is_whole_in_a_pipe(tmp_path) -> N
     terminal.close()
 
     assert acprt("prompt", "escape", "--", *SCRIPTED).stdout == "\x1b]0;owned\x07end\n"
+
+
+def test_words_that_are_the_agents_are_sent_behind_two_dashes() -> None:
+    result = acprt("prompt", "hello", "my-agent", "-m", "flag")
+
+    assert result.exit_code == ExitCode.USAGE
+    assert "The agent's command goes after `--`" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--idle-timeout"])
+def test_seconds_are_numbers(option: str) -> None:
+    result = acprt("prompt", "hello", option, "nan", "--", *SCRIPTED)
+
+    assert result.exit_code == ExitCode.USAGE
+    assert "'nan' is not a valid number of seconds" in result.stderr
+
+
+def test_bytes_that_are_no_text_cost_no_prompt() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "prompt", "-", "--", *SCRIPTED],
+        input=b"say caf\xe9",
+        capture_output=True,
+        timeout=45,
+        env=environment(PYTHONUTF8="1"),
+    )
+
+    assert (done.returncode, done.stdout.decode()) == (0, "caf\ufffd\n")
+    assert acprt("prompt", "say caf\udce9", "--", *SCRIPTED).stdout == "caf\ufffd\n"
+
+
+def test_a_folder_that_the_protocol_cannot_name_is_refused(tmp_path) -> None:
+    folder = tmp_path / "caf\udce9"
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("file names are UTF-8 here")
+    result = acprt("prompt", "say hello", "--cwd", str(folder), "--", *SCRIPTED)
+
+    assert result.exit_code == ExitCode.USAGE
+    assert "--cwd is not UTF-8" in result.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_trace_that_cannot_be_kept_is_told() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "prompt", "say hello", "--trace", "/dev/full", "--", *SCRIPTED],
+        capture_output=True,
+        text=True,
+        timeout=45,
+        env=environment(),
+    )
+
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    assert "trace events are lost" in done.stderr

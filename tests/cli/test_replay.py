@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import acprt
+from tests.cli.running import PROGRAM, acprt
+from tests.cli.terminal import Terminal
 from tests.cli.traced import AGENT, CLIENT, Trace
 
 AGENT_PROGRAM = Path(__file__).with_name("replayed_agent.py")
@@ -162,3 +163,12 @@ class TestEnds:
         done = replay(made, tmp_path, agent=agent())
         assert "long values of 1 messages" in done.stderr
         assert "secrets of 1 messages" in done.stderr
+
+    def test_ctrl_c_is_no_difference(self, tmp_path, agent):
+        """130, while an answer is waited for."""
+        trace = conversation().write(tmp_path / "trace.jsonl")
+        terminal = Terminal([*PROGRAM, "replay", trace, "--", *agent(silent="session/new")], tmp_path)
+        terminal.expect("replaying ")
+        terminal.type("\x03")
+        assert terminal.ended() == 130
+        terminal.close()

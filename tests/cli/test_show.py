@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -208,3 +210,35 @@ def test_follow_shows_what_is_added_until_it_is_interrupted(trace, tmp_path):
         assert "fresh/two" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 0
+
+
+def test_a_trace_without_what_is_looked_for_is_told(trace, tmp_path):
+    """Silence could mean anything."""
+    done = acprt("show", "--session", "no-such", trace)
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == f"acprt: nothing to show: {trace} has no such event\n"
+
+
+@pytest.mark.parametrize("time", ["1e17", "-1e17", '"noon"'])
+def test_a_time_that_no_clock_shows_costs_its_line(trace, tmp_path, time):
+    """The others are shown."""
+    odd = tmp_path / "odd.jsonl"
+    first, *others = Path(trace).read_text().splitlines()
+    odd.write_text("\n".join([re.sub(r'"time":\s*[^,]+', f'"time": {time}', first), *others]))
+    done = acprt("show", str(odd))
+
+    assert done.exit_code == 0
+    assert "1 lines of" in done.stderr
+    assert len(done.stdout.splitlines()) == len(acprt("show", trace).stdout.splitlines()) - 1
+
+
+def test_no_member_of_a_record_steers_the_terminal(tmp_path):
+    """A trace may come from anybody."""
+    made = Trace()
+    made.add(AGENT, type="mal\x1b]0;x\x07formed", text="x", error="e")
+    made.records[0] |= {"from": "\x1b[2J", "to": "\x9b2J", "method": "\x1b[1m", "session": "\x1b[3m"}
+    done = acprt("show", "--full", "--no-color", made.write(tmp_path / "t.jsonl"))
+
+    assert done.exit_code == 0
+    assert not set(done.stdout) & {"\x1b", "\x07", "\x9b"}

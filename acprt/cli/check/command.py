@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from acprt.cli.agent_command import AgentCommand, agent_words
+from acprt.cli.agent_command import AgentCommand, Seconds, agent_words
 from acprt.cli.check.runner import ALL_CHECKS, GROUPS, run_checks, selected
 from acprt.cli.check.show import Display, listing
 from acprt.cli.check.subject import Options
@@ -58,7 +58,7 @@ def _list_checks(ctx: click.Context, _param: click.Parameter, wanted: bool) -> N
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=_DEFAULTS["timeout"],
     show_default=True,
     metavar="SECONDS",
@@ -101,6 +101,7 @@ def check(
     checks = selected(version, only, skip)
     if not checks:
         raise click.UsageError("no check is left to run")
+    _require_writable(html)
     with _folder(cwd) as folder:
         template = _agent()
         options = Options(
@@ -121,6 +122,17 @@ def check(
         click.echo(msgspec.json.encode(report))
     broken = report.count("fail", None if strict else "must")
     sys.exit(ExitCode.FAILED if broken else ExitCode.OK)
+
+
+def _require_writable(html: str | None) -> None:
+    """Now, since a report that cannot be kept at the end may have cost many turns of a model."""
+    if html is None:
+        return
+    try:
+        with open(html, "ab"):
+            pass
+    except OSError as error:
+        raise click.UsageError(f"--html: {error}") from None
 
 
 def _run(options: Options, checks: Sequence[Check], *, quiet: bool, frames: bool) -> Report:
