@@ -74,7 +74,7 @@ def replay(
         counts = {"recorded": len(said), "replayed": len(run.said)}
         print_json({"same": not lines and run.stuck is None, "messages": counts, "stuck": run.stuck, "diff": lines})
     else:
-        _show(lines, run, len(run.said))
+        _show(lines, run, len(run.said), hint="" if agent.shows_stderr else "; --stderr shows what it says there")
     if run.stuck is not None:
         raise SystemExit(ExitCode.PROTOCOL_ERROR if run.stuck.startswith("the agent ended") else ExitCode.TIMED_OUT)
     if lines:
@@ -134,12 +134,12 @@ def _methods(script: Script) -> dict[int | str | None, str]:
     return {request["id"]: request["method"] for request in requests}
 
 
-def _show(lines: list[str], run: Replay, count: int) -> None:
+def _show(lines: list[str], run: Replay, count: int, *, hint: str) -> None:
     for line in lines:
         click.secho(plain(line), fg=_COLOURS.get(line[:1]), bold=line.startswith(("---", "+++")))
     for text in run.rubbish:
         click.echo(f"acprt: not a message: {plain(text)[:200]}", err=True)
     if run.stuck is not None:
-        click.echo(f"acprt: {run.stuck}", err=True)
+        click.echo(f"acprt: {run.stuck}{hint}", err=True)
     elif not lines:
         click.echo(f"the same: {count} messages of the agent", err=True)

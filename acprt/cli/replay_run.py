@@ -96,10 +96,11 @@ class Replay:
             if self._tap is not None:
                 self._tap.received(line)
             message = _decoded(line)
-            if message is None:
+            messages = message if isinstance(message, list) else [message]
+            if not messages or not all(_is_message(each) for each in messages):
                 self.rubbish.append(line.decode("utf-8", "replace") if isinstance(line, bytes) else repr(line.head))
-            for each in message if isinstance(message, list) else [message]:
-                if isinstance(each, dict):
+            for each in messages:
+                if _is_message(each):
                     self._take(each)
         self._changed.set()
 
@@ -220,6 +221,11 @@ def _kind(message: Message) -> str:
     update = params.get("update") if isinstance(params, dict) else None
     what = update.get("sessionUpdate") if isinstance(update, dict) else None
     return f"{message['method']} {what}" if isinstance(what, str) else str(message["method"])
+
+
+def _is_message(value: Any) -> bool:
+    """An object, with an id that can be one where it has any."""
+    return isinstance(value, dict) and isinstance(value.get("id"), int | float | str | None)
 
 
 def _decoded(line: Line) -> Any:

@@ -89,6 +89,8 @@ def initialize(params: Any) -> Any:
     }
     if FAULT == "handshake.shape":
         result["_meta"] = 5
+    if FAULT == "escapes":
+        result["agentInfo"]["name"] = "\x1b[2J[red]faulty"
     if FAULT == "handshake.name":
         del result["agentInfo"]
     return result

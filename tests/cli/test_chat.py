@@ -117,7 +117,7 @@ def test_an_error_is_shown_and_the_chat_goes_on(chat) -> None:
 def test_an_agent_that_dies_ends_the_chat_with_its_last_words(chat) -> None:
     terminal = chat()
     terminal.type("die\r")
-    terminal.expect("ended with exit code 7")
+    terminal.expect("acprt: session/prompt: the agent ended with exit code 7")
     terminal.expect("out of memory")
 
     assert terminal.ended() == ExitCode.PROTOCOL_ERROR
@@ -204,4 +204,11 @@ def test_an_agent_that_is_not_there_is_a_spawn_failure(tmp_path) -> None:
     terminal = Terminal([*PROGRAM, "chat", "--", "no-such-agent-anywhere"], tmp_path)
     terminal.expect("could not be started")
     assert terminal.ended() == ExitCode.SPAWN_FAILED
+    terminal.close()
+
+
+def test_a_session_that_cannot_be_opened_is_told_by_what_was_asked(tmp_path) -> None:
+    terminal = Terminal([*PROGRAM, "chat", "--resume", "s-1", "--", *SCRIPTED, "auth"], tmp_path)
+    terminal.expect("acprt: session/resume: the agent answered with an error")
+    assert terminal.ended() == ExitCode.PEER_ERROR
     terminal.close()

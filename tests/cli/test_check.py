@@ -178,6 +178,11 @@ class TestTheCommand:
         assert '→ {"jsonrpc":"2.0","id":2,"method":"acprt/no_such_method","params":{}}' in done.stdout
         assert '← {"jsonrpc": "2.0", "id": 2, "error"' in done.stdout
 
+    def test_an_agents_name_steers_no_terminal(self) -> None:
+        done = acprt("check", "--only", "handshake", "--", *FAULTY, "escapes")
+        assert "\x1b[2J" not in done.stdout
+        assert "[2J[red]faulty" in done.stdout.splitlines()[-1]
+
     def test_what_agents_only_should_do_counts_when_strict(self) -> None:
         words = ["--only", "lines.blank", "--", *FAULTY, "lines.blank"]
         assert acprt("check", *words).exit_code == 0

@@ -130,6 +130,15 @@ class TestDifferent:
         assert (told["same"], told["stuck"], told["messages"]) == (False, None, {"recorded": 8, "replayed": 7})
         assert any("end_turn" in line for line in told["diff"])
 
+    @pytest.mark.parametrize("line", ['{"jsonrpc":"2.0","id":[],"result":1}', '{"id":{},"method":"x"}', "[]", "[5]"])
+    def test_what_is_no_message_is_told_and_harms_nothing(self, tmp_path, agent, line):
+        """Also where it looks like one."""
+        program = tmp_path / "agent.py"
+        program.write_text(f"import runpy\nprint({line!r}, flush=True)\nrunpy.run_path({str(AGENT_PROGRAM)!r})\n")
+        done = replay(conversation(), tmp_path, agent=[sys.executable, "-I", "-S", str(program), "{}"])
+        assert done.exit_code == 0
+        assert f"not a message: {line}\n" in done.stderr
+
 
 class TestEnds:
     def test_agent_that_keeps_silent_is_not_waited_for_longer_than_asked(self, tmp_path, agent):
@@ -143,6 +152,7 @@ class TestEnds:
         done = replay(conversation(), tmp_path, agent=agent(ends="session/new"))
         assert done.exit_code == 4
         assert "the agent ended before the answer to request 11" in done.stderr
+        assert "--stderr shows" in done.stderr
 
     def test_agent_that_cannot_be_started(self, tmp_path):
         """3."""

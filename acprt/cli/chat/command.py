@@ -64,13 +64,16 @@ def chat(
         peer = await conversation.initialize(auth)
         state = AgentState(peer.info.title or peer.info.name if peer.info is not None else agent.name)
         chatting.state = state
-        with conversation.step("session/new", "opening a session"):
+        stage = "session/load" if load is not None else "session/resume" if resume is not None else "session/new"
+        with conversation.step(stage, "opening a session"):
             opened = await _opening(conversation, load=load, resume=resume)
         async with opened:
             screen.history(opened.replay)
             if mode is not None:
+                conversation.stage = "session/set_mode"
                 await opened.set_mode(mode)
             screen.say(f"{state.name} in {agent.cwd}  (:help, Ctrl-D leaves)")
+            conversation.stage = "session/prompt"
             chatting.session = opened
             chatting.local = LocalCommands(opened, screen, state)
             chatting.keyboard = Keyboard(

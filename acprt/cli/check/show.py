@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from acprt.cli.check.verdicts import Check, CheckResult, Report, ShownFrame
+from acprt.cli.show_preview import plain
 
 __all__ = ["Display", "listing"]
 
@@ -35,7 +36,7 @@ class Display:
     def __enter__(self) -> Display:
         if self._status is not None:
             self._status.start()
-        self._console.print(f"[dim]checking[/] {escape(self._command)}")
+        self._console.print(f"[dim]checking[/] {_as_it_stands(self._command)}")
         return self
 
     def __exit__(
@@ -59,7 +60,7 @@ class Display:
         mark, style = _MARKS[result.verdict]
         if result.verdict == "fail" and result.level == "should":
             style = "yellow"
-        title, detail = escape(result.title), escape(result.detail)
+        title, detail = escape(result.title), _as_it_stands(result.detail)
         self._console.print(f"  [{style}]{mark}[/] {title}[dim]: {detail}[/]" if result.verdict != "fail" else
                             f"  [{style}]{mark}[/] {title}: {detail}")  # fmt: skip
         if result.verdict == "fail":
@@ -73,7 +74,7 @@ class Display:
         if self._status is not None:
             self._status.stop()
         must, should = report.count("fail", "must"), report.count("fail", "should")
-        agent = escape(report.agent or "the agent")
+        agent = _as_it_stands(report.agent or "the agent")
         text = (
             f"\n{agent}, ACP version {report.protocol_version}: {report.count('pass')} passed, {must} failed, "
             f"{should} should be better, {report.count('not applicable')} not applicable, in {report.seconds:.1f} s"
@@ -90,7 +91,12 @@ def listing(checks: Iterable[Check]) -> str:
     return "".join(lines)
 
 
+def _as_it_stands(text: str) -> str:
+    """Text of an agent: neither markup nor anything that a terminal would obey."""
+    return escape(plain(text))
+
+
 def _shown(frame: ShownFrame) -> str:
     arrow = "→" if frame.sender == "client" else "←"
     line = frame.line if len(frame.line) <= _LINE else frame.line[:_LINE] + "…"
-    return f"      {frame.at:8.3f} #{frame.process} {arrow} {line}"
+    return f"      {frame.at:8.3f} #{frame.process} {arrow} {plain(line)}"
