@@ -236,7 +236,10 @@ class TestHooks:
         (said,) = run(self._hooked(claude.Hook(hook)))
         assert told in said
 
-    @pytest.mark.parametrize("hooks", [print, [print], claude.Hook(callback=print)])
+    @pytest.mark.parametrize(
+        "hooks",
+        [print, [print], claude.Hook(callback=print)],  # type: ignore[arg-type]  # that they are refused is the point
+    )
     def test_what_is_no_list_of_hooks_is_refused(self, run, hooks: Any) -> None:
         async def main() -> None:
             with pytest.raises(TypeError, match=r"hooks\['Stop'\] is a list of claude\.Hook"):
