@@ -133,8 +133,13 @@ class TestDumpOnSignal:
     @pytest.mark.skipif(sys.platform == "win32", reason="signals")
     def test_two_loops_in_two_threads_are_both_told(self, run):
         written: list[str] = []
-        stop = acprt.dump_on_signal(signal.SIGUSR2, write=written.append)
-        opened, leave = threading.Event(), threading.Event()
+        opened, told, leave = threading.Event(), threading.Event(), threading.Event()
+
+        def write(text: str) -> None:
+            written.append(text)
+            told.set()
+
+        stop = acprt.dump_on_signal(signal.SIGUSR2, write=write)
 
         def other() -> None:
             async def main() -> None:
@@ -149,8 +154,7 @@ class TestDumpOnSignal:
         try:
             assert opened.wait(10)
             os.kill(os.getpid(), signal.SIGUSR2)
-            while not written:
-                time.sleep(0.01)
+            assert told.wait(10)
         finally:
             leave.set()
             thread.join()

@@ -222,3 +222,15 @@ class TestLinearTime:
             per_byte.append(_CountingBytes.moved / size)
         assert per_byte[0] > 0
         assert max(per_byte) <= 2.0
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 4097, 70_000])
+def test_a_large_chunk_is_split_wherever_its_ends_of_line_are(size):
+    """FR-01: at its start, in its middle, at its end, or nowhere; what a split costs changes with the size."""
+    part = b"x" * size
+    splitter = LineSplitter(1 << 20)
+    assert splitter.feed(part) == []
+    assert splitter.feed(b"\n" + part) == [part]
+    assert splitter.feed(part + b"\n") == [part + part]
+    assert splitter.feed(part + b"\n" + part + b"\n\n" + part) == [part, part, b""]
+    assert splitter.finish() == [part]
