@@ -58,8 +58,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def run_pytest(project: Path, *words: str, **env: str) -> tuple[int, str]:
+    """Without the summary at the end, which says every failure again, cut to the terminal or not, as `CI` is set."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *words],
+        [sys.executable, "-m", "pytest", "-q", "-rN", "-W", "error", "-p", "no:cacheprovider", *words],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(ROOT), **env},
         capture_output=True,
