@@ -11,18 +11,28 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from acprt.cli.logs import LOG_LEVELS, log_to_stderr
+from acprt.cli.terminal_text import shown
+from acprt.cli.trace_file import opened_sink, trace_option
 from acprt.runtime.endpoint import Endpoint
-from acprt.trace import FileSink
 from acprt.transports.process import AgentProcess
 
-__all__ = ["AgentChoice", "AgentCommand", "Seconds", "agent_options", "agent_words", "protocol_text", "text_or_stdin"]
+__all__ = [
+    "AgentChoice",
+    "AgentCommand",
+    "Seconds",
+    "agent_options",
+    "agent_process",
+    "agent_words",
+    "protocol_text",
+    "text_or_stdin",
+]
 
 _WORDS = "acprt.agent_words"  # under which click keeps what stood behind `--`
 
@@ -46,7 +56,7 @@ class AgentChoice:
 
     words: tuple[str, ...]
     cwd: str
-    timeout: float | None  # seconds for each step before the agent works; None: for ever
+    timeout: float | None  # seconds for each step that `--timeout` bounds; None: for ever
     trace: str | None
     shows_stderr: bool
 
@@ -55,21 +65,17 @@ class AgentChoice:
         """Its program, for people."""
         return os.path.basename(next((word for word in self.words if "=" not in word), self.words[0])).split(" ")[0]
 
-    def process(self, on_stderr: Callable[[str], object] | None = None) -> AgentProcess:
-        """The agent, not started. Raises UsageError when the words are no command."""
-        text = self.words[0] if len(self.words) == 1 else shlex.join(self.words)
-        try:
-            return AgentProcess.parse(text, on_stderr=on_stderr)  # here, so that its words mean what they say
-        except ValueError as error:
-            raise click.UsageError(f"the agent's command: {error}") from None
+    def process(self, show_stderr: Callable[[str], object] | None = None) -> AgentProcess:
+        """The agent, not started. Raises UsageError when the words are no command.
+
+        Where the user wants to see its stderr, `show_stderr` gets each line, on a thread; without it they are printed.
+        """
+        return agent_process(self.words, (show_stderr or _print_stderr) if self.shows_stderr else None)
 
     def tap(self, endpoint: Endpoint) -> None:
-        """Record what passes on the connections of `endpoint`, where the user asked for that."""
+        """Record what passes on the connections of `endpoint`, where the user asked for that. Raises UsageError."""
         if self.trace is not None:
-            try:
-                endpoint.trace(FileSink(self.trace))
-            except OSError as error:
-                raise click.UsageError(f"--trace: {error}") from None
+            endpoint.trace(opened_sink(self.trace))
 
 
 class AgentCommand(click.Command):
@@ -98,43 +104,52 @@ class AgentCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "-- AGENT..."]
 
 
-def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options about its agent, and `agent`: an `AgentChoice`."""
+def agent_options(*, cwd: str, timeout: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options about its agent, and `agent`: an `AgentChoice`.
 
-    @click.option(
-        "--cwd",
-        type=click.Path(exists=True, file_okay=False),
-        default=".",
-        show_default=True,
-        help="The folder of the session; the agent itself is started here.",
-    )
-    @click.option(
-        "--timeout",
-        type=Seconds(min=0),
-        default=60.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="For each step before the agent works; 0 waits for ever.",
-    )
-    @click.option("--trace", type=click.Path(dir_okay=False), metavar="FILE", help="Record every message to FILE.")
-    @click.option("--stderr", "shows_stderr", is_flag=True, help="Show what the agent writes to its stderr.")
-    @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Show acprt's own log on stderr.")
-    @functools.wraps(function)
-    def with_agent(
-        *, cwd: str, timeout: float, trace: str | None, shows_stderr: bool, log_level: str | None, **others: Any
-    ) -> Any:
-        log_to_stderr(log_level)
-        folder = protocol_text(os.path.abspath(cwd), "--cwd")
-        choice = AgentChoice(agent_words(), folder, timeout or None, trace, shows_stderr)
-        return function(agent=choice, **others)
+    `cwd` and `timeout` are the help of these options: what they are about differs between commands.
+    """
 
-    return with_agent
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option("--cwd", "folder", type=click.Path(exists=True, file_okay=False), default=".", help=cwd)
+        @click.option(
+            "--timeout",
+            "seconds",
+            type=Seconds(min=0),
+            default=60.0,
+            show_default=True,
+            metavar="SECONDS",
+            help=f"{timeout} 0 waits for ever.",
+        )
+        @trace_option
+        @click.option("--stderr", "shows_stderr", is_flag=True, help="Show what the agent writes to its stderr.")
+        @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Show acprt's own log on stderr.")
+        @functools.wraps(function)
+        def with_agent(
+            *, folder: str, seconds: float, trace: str | None, shows_stderr: bool, log_level: str | None, **others: Any
+        ) -> Any:
+            log_to_stderr(log_level)
+            place = protocol_text(os.path.abspath(folder), "--cwd")
+            return function(agent=AgentChoice(agent_words(), place, seconds or None, trace, shows_stderr), **others)
+
+        return with_agent
+
+    return decorate
 
 
 def agent_words() -> tuple[str, ...]:
     """The words after `--` of the command that runs."""
     words: tuple[str, ...] = click.get_current_context().meta[_WORDS]
     return words
+
+
+def agent_process(words: Sequence[str], on_stderr: Callable[[str], object] | None = None) -> AgentProcess:
+    """The agent that `words` name, not started; a single word is read as a command line. Raises UsageError."""
+    text = words[0] if len(words) == 1 else shlex.join(words)
+    try:
+        return AgentProcess.parse(text, on_stderr=on_stderr)
+    except ValueError as error:
+        raise click.UsageError(f"the agent's command: {error}") from None
 
 
 def protocol_text(word: str, what: str) -> str:
@@ -149,3 +164,7 @@ def protocol_text(word: str, what: str) -> str:
 def text_or_stdin(text: str) -> bytes:
     """`text` as it stood on the command line, or all of stdin where it is `-`; UTF-8, unless the user gave other."""
     return sys.stdin.buffer.read() if text == "-" else text.encode("utf-8", "surrogateescape")
+
+
+def _print_stderr(line: str) -> None:
+    click.echo(f"[stderr] {shown(line, sys.stderr)}", err=True)

@@ -11,11 +11,11 @@ from typing import Any
 import click
 import msgspec
 
-from acprt.acp.sessions import session
+from acprt.acp import v1
 from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options, protocol_text, text_or_stdin
 from acprt.cli.failures import Failure
 from acprt.cli.output import print_json, print_pretty
-from acprt.cli.permissions import answer_permissions, permission_option
+from acprt.cli.permissions import answer_permissions, permission_option, question_of
 from acprt.cli.talk import Talk, cli_client
 from acprt.cli.terminal_text import shown
 from acprt.runtime.endpoint import Endpoint
@@ -27,7 +27,10 @@ __all__ = ["call"]
 @click.command(cls=AgentCommand)
 @click.argument("method")
 @click.argument("params", required=False)
-@agent_options
+@agent_options(
+    cwd="The folder of the session that --session opens; here, unless it is given. The agent itself is started here.",
+    timeout="For each step: start, handshake, sign-in, session, and the answer to METHOD.",
+)
 @permission_option
 @click.option("--json", "as_json", is_flag=True, help='One line: {"result": …}, or {"error": …} for a failure.')
 @click.option("--raw", is_flag=True, help="Do not shake hands first. METHOD initialize implies it.")
@@ -54,6 +57,9 @@ def call(
     acprt call session/list -- my-agent
     acprt call session/prompt '{"prompt": [{"type": "text", "text": "hi"}]}' --session -- my-agent
 
+    The handshake is that of version 1 of ACP; for another version, call `initialize` yourself. The agent is offered no
+    files and no terminal.
+
     Exit codes: 0 a result, 2 usage, 3 the agent could not be started, 4 it ended or broke the protocol, 5 no answer
     in time, 6 it answered with an error.
     """
@@ -68,7 +74,7 @@ def call(
         endpoint = Endpoint("acprt")
     else:
         client = cli_client()
-        answer_permissions(client, permission, conversation.ask, lambda *_: None)
+        answer_permissions(client, permission, conversation.ask, _tell)
         endpoint = client
     if notifications:
         endpoint.trace(_show_message)
@@ -76,16 +82,10 @@ def call(
     async def body() -> Any:
         if not is_raw:
             await conversation.initialize(auth)
-        if in_session:
-            with conversation.step("session/new", "opening a session"):
-                opened = await session(conversation.cx, cwd=agent.cwd, timeout=agent.timeout)
-            async with opened:
-                return await ask({"sessionId": opened.id, **arguments})
-        return await ask(arguments)
-
-    async def ask(filled: Any) -> Any:
-        with conversation.step(method, f"waiting for {method}"):
-            return await conversation.cx.send_request(method, filled).block_task(timeout=agent.timeout)
+        if not in_session:
+            return await _ask(conversation, method, arguments)
+        async with await conversation.open_session() as opened:
+            return await _ask(conversation, method, {"sessionId": opened.id, **arguments})
 
     try:
         result = conversation.run(endpoint, body)
@@ -99,6 +99,11 @@ def call(
         print_pretty(result)
 
 
+async def _ask(conversation: Talk, method: str, params: Any) -> Any:
+    with conversation.step(method, f"waiting for {method}"):
+        return await conversation.cx.send_request(method, params).block_task(timeout=conversation.agent.timeout)
+
+
 def _params_of(text: str | None, *, in_session: bool, is_raw: bool) -> Any:
     if text is None:
         return None if is_raw else {}  # each method of ACP takes an object, and many agents insist on it
@@ -109,6 +114,10 @@ def _params_of(text: str | None, *, in_session: bool, is_raw: bool) -> Any:
     if in_session and not isinstance(params, dict):
         raise click.UsageError("--session needs PARAMS that are a JSON object")
     return params
+
+
+def _tell(request: v1.RequestPermissionRequest, answer: str) -> None:
+    click.echo(shown(f"? {question_of(request)}: {answer}", sys.stderr), err=True)
 
 
 def _show_message(event: TraceEvent) -> None:

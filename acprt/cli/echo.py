@@ -14,6 +14,7 @@ from acprt.acp.agent import Agent
 from acprt.acp.errors import session_not_found
 from acprt.acp.router import AgentRouter
 from acprt.acp.session_updates import SessionUpdates
+from acprt.cli import VERSION
 from acprt.runtime.connection import Connection
 from acprt.runtime.run import run
 
@@ -25,8 +26,8 @@ def echo_agent() -> AgentRouter:
     from acprt.acp import sessions_v2, v2  # nothing of v2 is loaded before it is served
 
     ids = (f"echo-{number}" for number in itertools.count(1))
-    stable = Agent("acprt-echo", version="0.1.0", title="Echo")
-    draft = Agent.v2("acprt-echo", version="0.1.0", title="Echo")
+    stable = Agent("acprt-echo", version=VERSION, title="Echo")
+    draft = Agent.v2("acprt-echo", version=VERSION, title="Echo")
     sessions = sessions_v2.AgentSessions(draft)
 
     @stable.method

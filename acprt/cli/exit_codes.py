@@ -19,7 +19,9 @@ class ExitCode(IntEnum):
     """What the number that the shell sees means."""
 
     OK = 0  # for `prompt`: the agent ended its turn, `end_turn`
-    FAILED = 1  # it ran and the answer is no: a check failed, a replay differs; or its output cannot be written
+    FAILED = (
+        1  # the answer is no: a check failed, a replay differs, no endpoint was loaded; or output cannot be written
+    )
     USAGE = 2  # the command line is wrong, or names what is not there
     SPAWN_FAILED = 3  # the agent could not be started
     PROTOCOL_ERROR = 4  # the agent ended, or said what is not the protocol

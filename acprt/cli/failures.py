@@ -15,6 +15,9 @@ from acprt.errors import INCOMING_TRANSPORT_CLOSED, ErrorCode, RpcError, mask_se
 __all__ = ["Failure", "failure_of"]
 
 _CLOSED = (INCOMING_TRANSPORT_CLOSED, "connection_closed")
+_VERSION_HINT = """
+This command speaks version 1 of ACP, which an agent of the draft of version 2 alone does not. Start it in version 1 \
+if it can; `acprt check --v2` and `acprt call initialize` with params of version 2 reach it as it is."""
 _STDERR_LINES = 20  # of the agent's last words: what fits beside the rest on a screen
 
 
@@ -38,13 +41,15 @@ class Failure(click.ClickException):
         return {"error": facts}
 
 
-def failure_of(error: Exception, stage: str, *, plain_text: str = "", ways_to_sign_in: Sequence[str] = ()) -> Failure:
+def failure_of(
+    error: Exception, stage: str, *, plain_text: str = "", ways_to_sign_in: Sequence[str] = (), more_time: str = ""
+) -> Failure:
     """The failure that `error` is, met in `stage`. `plain_text` is a line of the agent's stdout that is no message,
-    `ways_to_sign_in` are the ids of what the agent offers.
+    `ways_to_sign_in` are the ids of what the agent offers, `more_time` says what gives it longer than it had.
     """
     if isinstance(error, TimeoutError):
-        said = _not_the_protocol(plain_text)
-        return Failure(f"{stage}: no answer in time{said}", ExitCode.TIMED_OUT)
+        hint = f"; {more_time}" if more_time else ""
+        return Failure(f"{stage}: no answer in time{_not_the_protocol(plain_text)}{hint}", ExitCode.TIMED_OUT)
     if not isinstance(error, RpcError):
         return Failure(f"{stage}: {error}", ExitCode.FAILED)
     facts = error.data if isinstance(error.data, dict) else {}
@@ -57,11 +62,14 @@ def failure_of(error: Exception, stage: str, *, plain_text: str = "", ways_to_si
     # -32602 with the same data is the agent's word about our params, where it is built on acprt, too.
     is_unreadable = facts.get("phase") == "deserialization" and error.code == ErrorCode.INTERNAL_ERROR
     if facts.get("reason") == "version_mismatch" or is_unreadable:
-        return Failure(f"{stage}: the agent's answer cannot be used: {error}", ExitCode.PROTOCOL_ERROR)
+        hint = _VERSION_HINT if str(facts.get("error")).endswith("the peer speaks 2") else ""
+        return Failure(f"{stage}: the agent's answer cannot be used: {error}{hint}", ExitCode.PROTOCOL_ERROR)
     hint = ""
     if error.code == ErrorCode.AUTH_REQUIRED:
         offered = f": {', '.join(ways_to_sign_in)}" if ways_to_sign_in else ""
         hint = f"\nSign in first, with the agent's own command or by --auth and one of its methods{offered}"
+    elif stage == "initialize" and (facts.get("supported") == [2] or error.code == ErrorCode.INVALID_PARAMS):
+        hint = _VERSION_HINT  # version 2 has an error that lists what is spoken; some miss members of its params first
     return Failure(f"{stage}: the agent answered with an error: {error}{hint}", ExitCode.PEER_ERROR)
 
 

@@ -13,7 +13,7 @@ import sys
 import click
 
 from acprt.acp import v1
-from acprt.acp.sessions import Session, resume_session, session
+from acprt.acp.sessions import Session
 from acprt.cli.agent_command import AgentChoice, AgentCommand, Seconds, agent_options, text_or_stdin
 from acprt.cli.exit_codes import for_stop_reason
 from acprt.cli.failures import Failure
@@ -26,7 +26,10 @@ __all__ = ["prompt"]
 
 @click.command(cls=AgentCommand)
 @click.argument("text")
-@agent_options
+@agent_options(
+    cwd="The folder of the session; here, unless it is given. The agent itself is started here in any case.",
+    timeout="For each step before the turn (start, sign-in, session, mode), not for the turn: see --idle-timeout.",
+)
 @permission_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: each update, and the outcome last.")
 @click.option("--quiet", "-q", is_flag=True, help="Print the agent's text and errors, nothing else.")
@@ -38,7 +41,7 @@ __all__ = ["prompt"]
     type=Seconds(min=0),
     default=0,
     metavar="SECONDS",
-    help="How long the agent may be silent during the turn. [default: for ever]",
+    help="How long the agent may be silent during the turn; how long it works is not bounded. [default: for ever]",
 )
 def prompt(
     *,
@@ -54,6 +57,14 @@ def prompt(
 ) -> None:
     """Send one prompt to an agent and print what it says. TEXT is `-` to read it from stdin.
 
+    \b
+    acprt prompt "What does this project do?" -- my-agent --flag
+    git diff | acprt prompt - --permission reject -- my-agent > review.md
+
+    It speaks version 1 of ACP, sends text only, and offers the agent no files and no terminal of its own. --permission
+    answers what the agent asks; what it does without asking is not prevented. Where stdout is closed, the turn is
+    cancelled and the agent ended.
+
     The exit code tells why the agent stopped: 0 end_turn, 10 max_tokens, 11 max_turn_requests, 12 refusal, 13
     cancelled. Otherwise: 2 usage, 3 the agent could not be started, 4 it ended or broke the protocol, 5 no answer in
     time, 6 it answered with an error. Ctrl-C cancels the turn; a second one ends the command.
@@ -66,18 +77,8 @@ def prompt(
 
     async def body() -> v1.StopReason:
         await conversation.initialize(auth)
-        cx, timeout = conversation.cx, agent.timeout
-        if resume is None:
-            opening = session(cx, cwd=agent.cwd, timeout=timeout)
-        else:
-            opening = resume_session(cx, resume, cwd=agent.cwd, timeout=timeout)
-        with conversation.step("session/new" if resume is None else "session/resume", "opening a session"):
-            opened = await opening
-        async with opened:
-            if mode is not None:
-                conversation.stage = "session/set_mode"
-                await opened.set_mode(mode)
-            conversation.stage = "session/prompt"
+        async with await conversation.open_session(resume=resume) as opened:
+            await conversation.set_mode(opened, mode)
             _cancel_on_interrupt(opened)
             async with conversation.no_silence_of(idle_timeout or None):
                 return await _turn(conversation, opened, prompt_text, output)
@@ -91,11 +92,17 @@ def prompt(
 
 
 async def _turn(conversation: Talk, opened: Session, text: str, output: Output) -> v1.StopReason:
+    """Send the prompt and show what comes. Raises OSError, the agent ended, when the output takes no more."""
     turn = opened.prompt(text)
     with conversation.step("session/prompt", f"waiting for {conversation.agent.name}"):
         async for update in turn:
             conversation.stop_waiting()
-            output.update(update)
+            try:
+                output.update(update)
+            except OSError:
+                opened.abandon()
+                await conversation.hang_up()
+                raise
     response = turn.response
     assert response is not None, "the iterator ended, so the agent has answered"
     output.outcome(opened, response)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import click
 from click.core import ParameterSource
@@ -17,9 +18,10 @@ from acprt.cli.replay_run import Replay
 from acprt.cli.replay_script import Message, Script, script_of
 from acprt.cli.show_preview import plain
 from acprt.cli.show_records import lines_of, read_records
+from acprt.cli.trace_file import opened_sink
 from acprt.errors import RpcError
 from acprt.limits import DEFAULT_LIMITS
-from acprt.trace import FileSink, Tap
+from acprt.trace import Tap
 
 __all__ = ["replay"]
 
@@ -28,7 +30,10 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 @click.command(cls=AgentCommand)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@agent_options
+@agent_options(
+    cwd="Open sessions here in place of the recorded folder. [default: the recorded one]",
+    timeout="For each thing that the agent said in the trace.",
+)
 @click.option("--connection", metavar="NAME", help="Which connection of the trace. [default: the first with a client]")
 @click.option(
     "--answers-only", is_flag=True, help="Compare answers alone, not what comes between: texts of a model vary."
@@ -49,8 +54,6 @@ def replay(
     Ids and times are left out of the comparison, and so is where a text is cut into chunks. Record with
     `acprt trace --no-redact`, so that nothing in the trace is masked.
 
-    With --cwd, sessions are opened there in place of the recorded folder.
-
     Exit codes: 0 the same, 1 something differs, 2 usage, 3 the agent could not be started, 4 it ended too early, 5 what
     was recorded did not come in time (`--timeout`).
     """
@@ -64,9 +67,10 @@ def replay(
     except RpcError as error:
         raise failure_of(error, "starting") from None
     said = [message for step in script.steps if not step.by_client for message in step.messages]
-    methods = _methods(script)
-    recorded = normalised(said, methods, answers_only=answers_only, ignored=ignored)
-    replayed = normalised(run.said, methods, answers_only=answers_only, ignored=ignored)
+    recorded, replayed = (
+        normalised(messages, _methods(script), answers_only=answers_only, ignored=ignored)
+        for messages in (said, run.said)
+    )
     for before, now in folders.items():
         recorded = [line.replace(before, now) for line in recorded]
     lines = difference(recorded, replayed)
@@ -75,10 +79,13 @@ def replay(
         print_json({"same": not lines and run.stuck is None, "messages": counts, "stuck": run.stuck, "diff": lines})
     else:
         _show(lines, run, len(run.said), hint="" if agent.shows_stderr else "; --stderr shows what it says there")
-    if run.stuck is not None:
-        raise SystemExit(ExitCode.PROTOCOL_ERROR if run.stuck.startswith("the agent ended") else ExitCode.TIMED_OUT)
-    if lines:
-        raise SystemExit(ExitCode.FAILED)
+    sys.exit(_exit_code(run, differs=bool(lines)))
+
+
+def _exit_code(run: Replay, *, differs: bool) -> ExitCode:
+    if run.stuck is None:
+        return ExitCode.FAILED if differs else ExitCode.OK
+    return ExitCode.PROTOCOL_ERROR if run.ended_early else ExitCode.TIMED_OUT
 
 
 def _script(file: str, connection: str | None) -> Script:
@@ -95,7 +102,7 @@ def _script(file: str, connection: str | None) -> Script:
 
 def _folders(script: Script, agent: AgentChoice) -> dict[str, str]:
     """`--cwd`, where it was given, in place of each folder of a session that was recorded."""
-    if click.get_current_context().get_parameter_source("cwd") is not ParameterSource.COMMANDLINE:
+    if click.get_current_context().get_parameter_source("folder") is not ParameterSource.COMMANDLINE:
         return {}
     params = [message.get("params") for step in script.steps if step.by_client for message in step.messages]
     recorded = {each["cwd"] for each in params if isinstance(each, dict) and isinstance(each.get("cwd"), str)}
@@ -103,17 +110,9 @@ def _folders(script: Script, agent: AgentChoice) -> dict[str, str]:
 
 
 async def _run(script: Script, agent: AgentChoice, folders: dict[str, str]) -> Replay:
-    on_stderr = (lambda line: click.echo(plain(line), err=True)) if agent.shows_stderr else None
-    process = agent.process(on_stderr)
-    tap = None
-    sink = None
-    if agent.trace is not None:
-        try:
-            sink = FileSink(agent.trace)
-        except OSError as error:
-            raise click.UsageError(f"--trace: {error}") from None
-        tap = Tap(agent.name, [sink], peer_is_child=True)
-    run = Replay(script, process, timeout=agent.timeout, tap=tap, folders=folders)
+    sink = None if agent.trace is None else opened_sink(agent.trace)
+    tap = None if sink is None else Tap(agent.name, [sink], peer_is_child=True)
+    run = Replay(script, agent.process(), timeout=agent.timeout, tap=tap, folders=folders)
     try:
         await run.run(DEFAULT_LIMITS)
     finally:

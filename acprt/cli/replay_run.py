@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,8 +29,9 @@ _NOT_IN_THE_SCRIPT = {"code": -32601, "message": "Method not found", "data": {"r
 class Replay:
     """One run of `script` against the agent behind `transport`. `said` is what the agent said, decoded, in order.
 
-    `stuck` names what did not come within `timeout` seconds, if anything did not. `tap` sees every line. `folders`:
-    what the client says in place of a recorded folder.
+    `stuck` names what did not come within `timeout` seconds, or before the agent ended (`ended_early`), if anything did
+    not. `rubbish` has the lines that are no messages. `tap` sees every line. `folders`: what the client says in place
+    of a recorded folder.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Replay:
         self.said: list[Message] = []
         self.rubbish: list[str] = []
         self.stuck: str | None = None
+        self.ended_early = False
         self._script = script
         self._transport = transport
         self._timeout = timeout
@@ -167,18 +170,19 @@ class Replay:
     async def _some(self, kind: str, before: Counter[str]) -> None:
         await self._happens(lambda: self._kinds[kind] > before[kind], f"a notification {kind}")
 
-    async def _happens(self, condition: Any, what: str) -> bool:
+    async def _happens(self, condition: Callable[[], bool], what: str) -> bool:
         """Wait for `condition`; False, and `stuck`, when it will not become true in time."""
         try:
             async with asyncio.timeout(self._timeout):
                 while not condition():
                     if self._ended:
-                        self.stuck = self.stuck or f"the agent ended before {what}"
+                        self.ended_early = True
+                        self.stuck = f"the agent ended before {what}"
                         return False
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            self.stuck = self.stuck or f"{what} did not come within {self._timeout:g} s"
+            self.stuck = f"{what} did not come within {self._timeout:g} s"
             return False
         return True
 

@@ -5,7 +5,6 @@ Pure: records in, steps out. A step is one line as it stood on the wire.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -89,10 +88,11 @@ def _message(record: Record) -> Message | None:
 
 def _warnings(records: list[Record]) -> Iterable[str]:
     client = [record for record in records if record.from_ == "Client"]
-    counts = Counter(
-        {"cut": sum(record.cut > 0 for record in client), "masked": sum(record.masked for record in client)}
-    )
-    if counts["cut"]:
-        yield f"long values of {counts['cut']} messages of the client were cut in the trace, and are sent so"
-    if counts["masked"]:
-        yield f"secrets of {counts['masked']} messages of the client were masked in the trace, and are sent as ***"
+    cut, masked = sum(record.cut > 0 for record in client), sum(record.masked for record in client)
+    if cut:
+        yield f"long values of {cut} messages of the client were cut in the trace, and are sent so"
+    if masked:
+        yield (
+            f"secrets of {masked} messages of the client were masked in the trace, and are sent as ***; "
+            "`acprt trace --no-redact` keeps them"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import click
 from acprt.cli.editors import EDITORS, snippet
 from acprt.cli.loading import load_endpoint
 from acprt.cli.logs import LOG_LEVELS, log_to_stderr
+from acprt.cli.trace_file import opened_sink, trace_option
 from acprt.runtime.run import run as serve
-from acprt.trace import FileSink
 
 __all__ = ["run"]
 
@@ -26,10 +27,10 @@ __all__ = ["run"]
     help="Where modules and files are looked for.",
 )
 @click.option("--reload", is_flag=True, help="Start it anew when a Python file of --app-dir changes.")
-@click.option("--trace", type=click.Path(dir_okay=False), metavar="FILE", help="Record every message to FILE.")
+@trace_option
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Show acprt's log on stderr. [default: warning]")
 @click.option("--exit-with-parent", is_flag=True, help="End when the process that started it dies.")
-@click.option("--editor", type=click.Choice(EDITORS), help="Print the settings for an editor instead of serving.")
+@click.option("--editor", type=click.Choice(EDITORS), help="Print the settings that let an editor start this.")
 def run(
     *,
     target: str,
@@ -49,26 +50,27 @@ def run(
     acprt run my_agent:agent
     acprt run my_agent.py --trace wire.jsonl
     acprt run my_agent:agent --editor zed
+
+    Exit codes: 0 EOF, or a signal to end; 1 the endpoint could not be loaded (with --reload: none was until EOF); 2
+    usage.
     """
     folder = app_dir.absolute()
     if log_level is not None:
         log_to_stderr(log_level)
+    command = [sys.executable, "-m", "acprt", "run", target, "--app-dir", str(folder)]
+    command += [f"--log-level={log_level}"] if log_level is not None else []
+    command += [f"--trace={os.path.abspath(trace)}"] if trace is not None else []
     if editor is not None:
         endpoint = load_endpoint(target, folder)  # a snippet for what cannot be started helps nobody
-        command = [sys.executable, "-m", "acprt", "run", target, "--app-dir", str(folder)]
+        command += ["--reload"] if reload else []
+        command += ["--exit-with-parent"] if exit_with_parent else []
         click.echo(snippet(editor, endpoint.name, command), nl=False)
-        return
-    if reload:
+    elif reload:
         from acprt.cli.reload import serve_reloading
 
-        options = [f"--log-level={log_level}"] if log_level is not None else []
-        options += [f"--trace={trace}"] if trace is not None else []
-        serve_reloading([sys.executable, "-m", "acprt", "run", target, "--app-dir", str(folder), *options], folder)
-        return
-    endpoint = load_endpoint(target, folder)
-    if trace is not None:
-        try:
-            endpoint.trace(FileSink(trace))
-        except OSError as error:
-            raise click.UsageError(f"--trace: {error}") from None
-    serve(endpoint, exit_with_parent=exit_with_parent)
+        serve_reloading(command, folder, exit_with_parent=exit_with_parent)
+    else:
+        endpoint = load_endpoint(target, folder)
+        if trace is not None:
+            endpoint.trace(opened_sink(trace))
+        serve(endpoint, exit_with_parent=exit_with_parent)

@@ -44,7 +44,10 @@ def show(
     html: str | None,
     colour: bool | None,
 ) -> None:
-    """Read a trace: a file of `acprt trace`, `--trace` or ACPRT_TRACE, or `-` for stdin."""
+    """Read a trace: a file of `acprt trace`, `--trace` or ACPRT_TRACE, or `-` for stdin.
+
+    Lines that are no records are left out, and counted on stderr.
+    """
     if html is not None and (follow or as_json or full):
         raise click.UsageError(
             "--html writes a page and ends: it goes with filters, not with --follow, --json or --full"

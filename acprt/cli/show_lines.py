@@ -52,7 +52,7 @@ class Lines:
         if record.id is not UNSET:
             parts.append(click.style(f"#{'null' if record.id is None else plain(str(record.id))}", dim=True))
         if record.latency is not None:
-            parts.append(click.style(duration(record.latency), fg="yellow"))
+            parts.append(click.style(_duration(record.latency), fg="yellow"))
         if record.session:
             parts.append(click.style(f"@{plain(record.session)[:12]}", dim=True))
         yield " ".join([*parts, preview(record)])
@@ -68,6 +68,6 @@ class Lines:
             yield from (f"    {plain(line)}" for line in record.text.splitlines())
 
 
-def duration(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """`1.2 ms`, `3.40 s`."""
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

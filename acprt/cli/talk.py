@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TypeVar
 
@@ -18,23 +19,25 @@ from acprt.acp import v1
 from acprt.acp.client import Client
 from acprt.acp.handshake import authenticate, initialize
 from acprt.acp.peer import Peer
+from acprt.acp.sessions import Session, load_session, resume_session, session
 from acprt.cli import VERSION
 from acprt.cli.agent_command import AgentChoice
 from acprt.cli.exit_codes import ExitCode
-from acprt.cli.failures import failure_of
+from acprt.cli.failures import Failure, failure_of
 from acprt.cli.permissions import ask_in_terminal
 from acprt.cli.progress import waiting
-from acprt.cli.terminal_text import shown
 from acprt.errors import RpcError
 from acprt.runtime.connection import Connection
 from acprt.runtime.endpoint import Endpoint
 from acprt.trace import TraceEvent
+from acprt.transports.process import AgentProcess
 
 __all__ = ["Talk", "cli_client"]
 
 T = TypeVar("T")
 
 _PLAIN_TEXT_CHARACTERS = 200  # of what an agent writes to stdout that is no message
+_HANG_UP_SECONDS = 0.5  # for each of two steps; what reacts at all takes a tenth of that
 
 
 class Talk:
@@ -50,6 +53,7 @@ class Talk:
         self._silence: asyncio.Timeout | None = None
         self._silence_seconds = 0.0
         self._user_is_asked = False
+        self._process: AgentProcess | None = None
         self._connection: Connection | None = None
         self._shown = contextlib.ExitStack()
         self._one_question = asyncio.Lock()
@@ -61,16 +65,15 @@ class Talk:
         *,
         show_stderr: Callable[[str], object] | None = None,
     ) -> T:
-        """Start the agent and run `body` with a connection of `endpoint` to it.
+        """Start the agent and run `body` with a connection of `endpoint` to it; what `body` returns.
 
         Raises Failure, and exits when interrupted. `show_stderr` gets the agent's lines, on a thread, where the user
         wants to see them; without it they are printed.
         """
         try:
-            return asyncio.run(self._connected(endpoint, body, show_stderr or _print_stderr))
+            return asyncio.run(self._connected(endpoint, body, show_stderr))
         except (RpcError, TimeoutError) as error:
-            ways = [way.id for way in self.peer.auth_methods] if self.peer is not None else []
-            raise failure_of(error, self.stage, plain_text=self.plain_text, ways_to_sign_in=ways) from error
+            raise self._failure_of(error) from error
         except (KeyboardInterrupt, asyncio.CancelledError):
             raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
 
@@ -88,6 +91,25 @@ class Talk:
             with self.step("authenticate", f"signing in to {self.agent.name}"):
                 await authenticate(self.cx, auth, timeout=self.agent.timeout)
         return self.peer
+
+    async def open_session(self, *, load: str | None = None, resume: str | None = None) -> Session:
+        """A new session in the folder that the user chose; or an earlier one by its id, with its history or without."""
+        cx, cwd, timeout = self.cx, self.agent.cwd, self.agent.timeout
+        if load is not None:
+            stage, opening = "session/load", load_session(cx, load, cwd=cwd, timeout=timeout)
+        elif resume is not None:
+            stage, opening = "session/resume", resume_session(cx, resume, cwd=cwd, timeout=timeout)
+        else:
+            stage, opening = "session/new", session(cx, cwd=cwd, timeout=timeout)
+        with self.step(stage, "opening a session"):
+            return await opening
+
+    async def set_mode(self, opened: Session, mode: str | None) -> None:
+        """Set the mode of a session, where one is given."""
+        if mode is not None:
+            with self.step("session/set_mode", f"setting the mode {mode}"):
+                async with asyncio.timeout(self.agent.timeout):
+                    await opened.set_mode(mode)
 
     @contextlib.contextmanager
     def step(self, stage: str, shown: str) -> Iterator[None]:
@@ -133,13 +155,47 @@ class Talk:
             with self.silence_allowed():
                 return await ask_in_terminal(request)
 
+    async def hang_up(self) -> None:
+        """End the agent in about a second, whatever it does: nobody takes any more what it says.
+
+        One that floods reads neither a cancel nor EOF, so its group gets SIGTERM and SIGKILL sooner than at the end of
+        a conversation.
+        """
+        process = self._process
+        assert process is not None, "the body of a talk runs with its agent"
+        process.close_write()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_HANG_UP_SECONDS):
+                await self.cx.incoming_closed()
+        child = process.child_status()
+        if child is not None and child.exit_status is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_HANG_UP_SECONDS):
+                await process.aclose()  # cut short, it goes on to SIGKILL
+
+    def _failure_of(self, error: Exception) -> Failure:
+        option = "--idle-timeout" if self._silence_seconds else "--timeout"
+        return failure_of(
+            error,
+            self.stage,
+            plain_text=self.plain_text,
+            ways_to_sign_in=[way.id for way in self.peer.auth_methods] if self.peer is not None else [],
+            more_time=f"{option} waits longer"
+            + ("" if self.agent.shows_stderr else ", --stderr shows what it says there"),
+        )
+
     async def _connected(
-        self, endpoint: Endpoint, body: Callable[[], Awaitable[T]], show_stderr: Callable[[str], object]
+        self,
+        endpoint: Endpoint,
+        body: Callable[[], Awaitable[T]],
+        show_stderr: Callable[[str], object] | None,
     ) -> T:
         self.agent.tap(endpoint)
         endpoint.trace(self._line_passed)
-        process = self.agent.process(show_stderr if self.agent.shows_stderr else None)
-        async with endpoint.connect(process) as self._connection:
+        self._process = self.agent.process(show_stderr)
+        async with endpoint.connect(self._process) as self._connection:
             return await body()
 
     def _line_passed(self, event: TraceEvent) -> None:
@@ -157,7 +213,3 @@ class Talk:
 def cli_client() -> Client:
     """The client that this command is, without handlers."""
     return Client("acprt", version=VERSION, title="acprt command")
-
-
-def _print_stderr(line: str) -> None:
-    click.echo(f"[stderr] {shown(line, sys.stderr)}", err=True)

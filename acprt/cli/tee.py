@@ -22,7 +22,8 @@ import click
 
 from acprt.cli.exit_codes import ExitCode
 from acprt.cli.failures import Failure
-from acprt.trace import FileSink, Tap
+from acprt.cli.trace_file import opened_sink
+from acprt.trace import Tap
 from acprt.trace.records import LINE_BYTES
 from acprt.transports.child import ask_for_death_with_parent
 from acprt.transports.command import show_command
@@ -55,14 +56,13 @@ def trace(output: str, process: bool, no_redact: bool, name: str | None, command
 
     Put it in front of the agent's command in the editor's settings: `acprt trace -o trace.jsonl -- my-agent --flag`.
     Bytes, half-closes, signals and the exit code pass unchanged. Read the file with `acprt show`.
+
+    In the trace, long values are cut. Exit codes: that of AGENT, or 2 usage, 3 it could not be started.
     """
     if sys.platform == "win32":
         raise click.UsageError("acprt trace needs POSIX pipes and signals")
     open_closed_descriptors()
-    try:
-        sink = FileSink(output, redact=not no_redact)
-    except OSError as error:
-        raise click.UsageError(f"--output: {error}") from None
+    sink = opened_sink(output, option="--output", redact=not no_redact)
     label = name or os.path.basename(command[0])
     tap = Tap(label, [sink], process_sinks=[sink] if process else [], peer_is_child=True)
     try:
@@ -84,9 +84,7 @@ def _start(command: tuple[str, ...], *, with_stderr: bool) -> subprocess.Popen[b
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if with_stderr else None,
         bufsize=0,
-        preexec_fn=ask_for_death_with_parent()
-        if sys.platform == "linux"
-        else None,  # a tee that is killed is no shelter
+        preexec_fn=ask_for_death_with_parent() if sys.platform == "linux" else None,  # a killed tee is no shelter
     )
 
 

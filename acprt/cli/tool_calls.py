@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from acprt.acp import v1
 
-__all__ = ["ENDED", "ShownCall", "ToolCalls"]
+__all__ = ["ShownCall", "ToolCalls"]
 
-ENDED = ("completed", "failed")
+_ENDED = ("completed", "failed")
 
 
 @dataclass
@@ -28,7 +28,7 @@ class ShownCall:
     @property
     def has_ended(self) -> bool:
         """Whether it completed or failed."""
-        return self.status in ENDED
+        return self.status in _ENDED
 
 
 class ToolCalls:

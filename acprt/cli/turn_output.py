@@ -6,7 +6,7 @@ Both get the same calls in the same order. Nothing here talks to the agent.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 import click
 import msgspec
@@ -22,8 +22,8 @@ from acprt.cli.tool_calls import ToolCalls
 __all__ = ["JsonOutput", "Output", "TextOutput"]
 
 
-class Output:
-    """Where a turn is shown."""
+class Output(Protocol):
+    """Where a turn is shown. Each method may raise OSError: nobody reads, or nothing can be written any more."""
 
     def update(self, update: Any) -> None:
         """One update, in the order of the wire."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-__all__ = ["FakeClockLoop", "run_on_fake_clock", "settled"]
+__all__ = ["FakeClockLoop", "fake_clock_loop", "run_on_fake_clock"]
 
 T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
@@ -71,11 +71,6 @@ class FakeClockLoop(asyncio.SelectorEventLoop):
             if quiet == 2:  # timers that are due come behind this task in the first of two rounds
                 return
         raise RuntimeError(f"the loop did not come to rest in {_ROUNDS} rounds: something in it never waits")
-
-
-async def settled() -> None:
-    """Wait until nothing is left to do at this moment. RuntimeError on a loop that has no fake clock."""
-    await fake_clock_loop().settled()
 
 
 def fake_clock_loop() -> FakeClockLoop:

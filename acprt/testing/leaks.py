@@ -10,15 +10,14 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from acprt.testing.proc import running_processes
 
 __all__ = ["assert_no_leaks"]
 
-_LEAKS = (
-    ResourceWarning,
-    RuntimeWarning,
-)  # a file, a transport or a process that was not closed; a coroutine forgotten
+# A file, a transport or a process that was not closed; a coroutine that was not awaited.
+_LEAKS = (ResourceWarning, RuntimeWarning)
 
 
 class _Held(NamedTuple):
@@ -87,14 +86,7 @@ def _place(descriptor: str) -> str:
 
 
 def _children() -> frozenset[str]:
-    found = set()
-    if os.path.isdir("/proc/self"):
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(FileNotFoundError, ProcessLookupError):
-                start, _, fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")
-                if int(fields.split()[1]) == os.getpid():
-                    found.add(f"{start})")
-    return frozenset(found)
+    return frozenset(process.label for process in running_processes() if process.parent == os.getpid())
 
 
 def _unraisable(unraisable: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from acprt.acp import Client
 from acprt.acp.handshake import initialize
@@ -38,12 +38,14 @@ async def endpoint_pair(left: Endpoint, right: Endpoint) -> AsyncIterator[Endpoi
 
 
 @asynccontextmanager
-async def acp_pair(agent: Endpoint, client: Endpoint | None = None, **initialize_with: Any) -> AsyncIterator[AcpPair]:
+async def acp_pair(
+    agent: Endpoint, client: Endpoint | None = None, *, fallback: bool = True, timeout: float | None = None
+) -> AsyncIterator[AcpPair]:
     """Connect an agent and a client (by default one that offers nothing), and do the handshake.
 
-    `initialize_with` is given to `acp.initialize`.
+    `fallback` and `timeout` (seconds) are those of `acp.initialize`, and so are the errors.
     """
     client = client or Client("test-client", version="0")
     async with endpoint_pair(client, agent) as pair:
-        await initialize(pair.left, **initialize_with)
+        await initialize(pair.left, fallback=fallback, timeout=timeout)
         yield AcpPair(agent=pair.right, client=pair.left)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from acprt.testing.pairs import AcpPair
     from acprt.testing.processes import SpawnedAgent
     from acprt.testing.scripted import ScriptedPeer
+    from acprt.testing.transcripts import Transcript
 
 __all__ = ["acp_pair", "assert_no_leaks", "golden_transcript", "scripted_peer", "spawned_agent"]
 
@@ -55,7 +56,7 @@ def assert_no_leaks() -> Iterator[None]:
 
 
 @pytest.fixture
-def golden_transcript(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+def golden_transcript(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Transcript]:
     """A `Transcript` to trace an endpoint with. After the test it is compared with `golden/NAME-OF-THE-TEST.txt` beside
     the test's file, its temporary folder named `<tmp_path>`; a test that failed is not compared.
     """

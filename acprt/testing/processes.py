@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 from acprt.acp import Client
 from acprt.acp.handshake import initialize
 from acprt.limits import Limits
 from acprt.runtime.connection import Connection
 from acprt.runtime.endpoint import Endpoint
+from acprt.testing.proc import HAS_PROC, running_processes
 from acprt.transports.process import AgentProcess
 
 __all__ = ["SpawnedAgent", "processes_of_group", "spawned_agent"]
@@ -61,7 +61,7 @@ async def spawned_agent(
 
     At the end of the block it must end with status 0 once its stdin is closed, leave no process of its group behind
     and, if it is to be `quiet`, have written no traceback and no warning to stderr. AssertionError tells what is not
-    so.
+    so. RpcError when it cannot be started, and whatever the handshake raises.
     """
     client = client or Client("test-client", version="0")
     stderr: list[str] = []
@@ -91,15 +91,8 @@ async def _left_of(group: int) -> list[str]:
 
 def processes_of_group(group: int) -> list[str]:
     """What lives in a process group, as `pid (name)`; zombies do not. Without /proc just that something does."""
-    if os.path.isdir("/proc/self"):
-        found = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(FileNotFoundError, ProcessLookupError):
-                start, _, fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")
-                state, _, of_group = fields.split()[:3]
-                if int(of_group) == group and state not in "ZX":
-                    found.append(f"{start})")
-        return found
+    if HAS_PROC:
+        return [each.label for each in running_processes() if each.group == group and each.state not in "ZX"]
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, 0)
         return [f"group {group}"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -34,12 +34,11 @@ class ScriptedPeer:
     """Made by `as_client_of` and `as_agent_of`. Messages are plain values, as JSON has them."""
 
     def __init__(self, transport: MemoryTransport) -> None:
-        self.cx: Connection | None = None
-        """The connection of the endpoint under test, where it is connected rather than served."""
         self.lost: Exception | None = None
         """What broke the connection, if anything did."""
         self.transcript: list[tuple[str, Any]] = []
         """Everything so far: `("sent", …)` and `("got", …)`; what is no JSON is in it as bytes."""
+        self._connection: Connection | None = None
         self._transport = transport
         self._unread: deque[Any] = deque()
         self._changed = asyncio.Event()
@@ -80,10 +79,19 @@ class ScriptedPeer:
         peer = cls(far)
         try:
             async with client.connect(near) as cx:
-                peer.cx = cx
+                peer._connection = cx
                 yield peer
         finally:
             await peer.aclose()
+
+    @property
+    def cx(self) -> Connection:
+        """The connection of the client under test. RuntimeError for an agent under test: serving has it to itself."""
+        if self._connection is None:
+            raise RuntimeError(
+                "as_client_of serves the agent, whose connection its handlers get: only as_agent_of has cx"
+            )
+        return self._connection
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -201,7 +209,7 @@ class ScriptedPeer:
         answer: dict[str, Any] = message
         return answer
 
-    async def _until(self, happened: Any, what: str) -> None:
+    async def _until(self, happened: Callable[[], object], what: str) -> None:
         loop = asyncio.get_running_loop()
         if isinstance(loop, FakeClockLoop):
             await loop.settled()

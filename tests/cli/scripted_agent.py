@@ -1,8 +1,8 @@
 """An agent for the tests of the command, in plain JSON so that it starts at once. A prompt says what it does:
 
 `say TEXT`, `messages`, `escape`, `stop REASON`, `tool`, `ask`, `error`, `die`, `leave` (after the turn), `wait` (until
-it is cancelled), `hang` (cancelled or not). Words on its command line change how it begins: `noise`, `mute`,
-`version=N`, `auth`.
+it is cancelled), `hang` (cancelled or not), `flood` (its process id, then text without an end, deaf to everything). The
+mode `never` is not answered. Words on its command line change how it begins: `noise`, `mute`, `version=N`, `auth`.
 """
 
 import json
@@ -55,6 +55,8 @@ def answer(request):
         signed_in.append(params["methodId"])
         return {}
     if method == "session/set_mode":
+        if params["modeId"] == "never":
+            until(lambda message: False)
         update(sessionUpdate="current_mode_update", currentModeId=params["modeId"])
         return {}
     if method == "session/prompt":
@@ -103,6 +105,10 @@ def turn(text):
         say("waiting")
         until(lambda message: message.get("method") == "session/cancel")
         return "cancelled"
+    elif word == "flood":
+        say(f"{os.getpid()}\n")
+        while True:
+            say("and on it goes\n" * 100)
     elif word == "hang":
         say("waiting")
         until(lambda message: False)

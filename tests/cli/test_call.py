@@ -48,6 +48,14 @@ def test_what_the_agent_sends_meanwhile_is_shown_on_request() -> None:
     assert methods == ["session/update", "session/update"]  # its commands, and what it said
 
 
+def test_a_permission_that_nobody_was_asked_for_is_told() -> None:
+    prompt = '{"prompt": [{"type": "text", "text": "ask"}]}'
+    result = acprt("call", "session/prompt", prompt, "--session", "--", *SCRIPTED)
+
+    assert json.loads(result.stdout) == {"stopReason": "end_turn"}
+    assert result.stderr == "? Delete everything: reject once (there is nobody to ask; see --permission)\n"
+
+
 def test_an_error_is_on_stderr_and_with_json_on_stdout_too() -> None:
     plain = acprt("call", "no/such", "--", *SCRIPTED)
     as_json = acprt("call", "no/such", "--json", "--", *SCRIPTED)

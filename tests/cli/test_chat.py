@@ -207,6 +207,23 @@ def test_an_agent_that_is_not_there_is_a_spawn_failure(tmp_path) -> None:
     terminal.close()
 
 
+def test_a_history_that_cannot_be_kept_is_refused_with_the_way_out(tmp_path) -> None:
+    tmp_path.joinpath("acprt").write_text("a file where the folder should be")
+    terminal = Terminal([*PROGRAM, "chat", "--", *SCRIPTED], tmp_path)
+    terminal.expect("--no-history")
+
+    assert terminal.ended() == ExitCode.USAGE
+    terminal.close()
+
+
+def test_an_agent_of_version_2_alone_gets_a_hint_what_reaches_it(tmp_path) -> None:
+    terminal = Terminal([*PROGRAM, "chat", "--", *SCRIPTED, "version=2"], tmp_path)
+    terminal.expect("This command speaks version 1 of ACP")
+
+    assert terminal.ended() == ExitCode.PROTOCOL_ERROR
+    terminal.close()
+
+
 def test_a_session_that_cannot_be_opened_is_told_by_what_was_asked(tmp_path) -> None:
     terminal = Terminal([*PROGRAM, "chat", "--resume", "s-1", "--", *SCRIPTED, "auth"], tmp_path)
     terminal.expect("acprt: session/resume: the agent answered with an error")

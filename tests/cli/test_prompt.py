@@ -129,6 +129,22 @@ def test_an_agent_of_another_version_is_a_protocol_error() -> None:
 
     assert result.exit_code == ExitCode.PROTOCOL_ERROR
     assert "the peer speaks 7" in result.stderr
+    assert "version 2" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("agent", "code"),
+    [
+        ([*SCRIPTED, "version=2"], ExitCode.PROTOCOL_ERROR),  # answers with the only version that it speaks
+        ([*PROGRAM, "run", "acprt.testing.testy:agent_v2"], ExitCode.PEER_ERROR),  # refuses every other one
+    ],
+)
+def test_an_agent_of_version_2_alone_gets_a_hint_what_reaches_it(agent: list[str], code: ExitCode) -> None:
+    result = acprt("prompt", "hi", "--", *agent)
+
+    assert result.exit_code == code
+    assert "This command speaks version 1 of ACP" in result.stderr
+    assert "acprt check --v2" in result.stderr
 
 
 def test_a_line_that_is_no_message_harms_nothing() -> None:
@@ -139,7 +155,16 @@ def test_silence_is_bounded_at_each_step() -> None:
     result = acprt("prompt", "hi", "--timeout", "0.2", "--", *SCRIPTED, "mute")
 
     assert result.exit_code == ExitCode.TIMED_OUT
-    assert result.stderr == "acprt: initialize: no answer in time\n"
+    assert result.stderr == (
+        "acprt: initialize: no answer in time; --timeout waits longer, --stderr shows what it says there\n"
+    )
+
+
+def test_a_mode_that_is_not_answered_is_bounded_as_the_other_steps() -> None:
+    result = acprt("prompt", "hi", "--mode", "never", "--timeout", "0.5", "--stderr", "--", *SCRIPTED)
+
+    assert result.exit_code == ExitCode.TIMED_OUT
+    assert result.stderr == "acprt: session/set_mode: no answer in time; --timeout waits longer\n"
 
 
 def test_silence_during_the_turn_is_bounded_on_request() -> None:
@@ -147,6 +172,7 @@ def test_silence_during_the_turn_is_bounded_on_request() -> None:
 
     assert result.exit_code == ExitCode.TIMED_OUT
     assert result.stdout == "waiting\n"
+    assert "no answer in time; --idle-timeout waits longer" in result.stderr
 
 
 def test_a_mode_and_a_sign_in_come_first() -> None:
@@ -214,6 +240,19 @@ def test_interrupting_cancels_the_turn() -> None:
         assert program.stdout.read(7) == "waiting"
         program.send_signal(signal.SIGINT)
         assert program.wait(timeout=30) == ExitCode.CANCELLED
+
+
+def test_a_reader_that_has_gone_ends_an_agent_that_floods() -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "prompt", "flood", "--", *SCRIPTED], stdout=subprocess.PIPE, env=environment(), text=True
+    ) as program:
+        assert program.stdout is not None
+        agent = int(program.stdout.readline())
+        program.stdout.close()
+
+        assert program.wait(timeout=8) == ExitCode.FAILED  # a cancelled turn alone is waited for ten seconds
+        with pytest.raises(ProcessLookupError):
+            os.kill(agent, 0)
 
 
 def test_interrupting_twice_ends_the_command() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,15 @@ def test_each_editor_gets_settings_that_name_the_agent_and_its_command(editor: s
         assert servers["greeter"]["args"] == ["-m", "acprt", "run", "greeter:agent", "--app-dir", str(folder)]
 
 
+def test_the_settings_of_an_editor_keep_the_options(folder: Path) -> None:
+    trace = folder / "wire.jsonl"
+    options = ["--log-level", "info", "--trace", str(trace), "--reload", "--exit-with-parent"]
+    done = acprt_program("run", "greeter:agent", "--app-dir", str(folder), *options, "--editor", "zed")
+
+    args = json.loads(done.stdout.partition("\n")[2])["agent_servers"]["greeter"]["args"]
+    assert args[6:] == ["--log-level=info", f"--trace={trace}", "--reload", "--exit-with-parent"]
+
+
 def test_the_command_in_the_settings_starts_the_agent(folder: Path) -> None:
     done = acprt_program("run", "greeter:agent", "--app-dir", str(folder), "--editor", "zed")
     server = json.loads(done.stdout.partition("\n")[2])["agent_servers"]["greeter"]
@@ -118,15 +128,7 @@ def test_the_command_in_the_settings_starts_the_agent(folder: Path) -> None:
 
 
 def test_reloading_keeps_the_client_connected(folder: Path) -> None:
-    with subprocess.Popen(
-        [*PROGRAM, "run", "greeter.py", "--app-dir", str(folder), "--reload"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        text=True,
-        bufsize=1,
-    ) as program:
+    with reloading("greeter.py", folder) as program:
         assert program.stdin is not None
         assert program.stdout is not None
         assert program.stderr is not None
@@ -153,14 +155,74 @@ def test_reloading_keeps_the_client_connected(folder: Path) -> None:
 
         source.write_text("this is no Python")
         assert "files changed" in program.stderr.readline()
-        while "could not be started" not in program.stderr.readline():
+        while "could not be started" not in (line := program.stderr.readline()):
             pass
+        assert line.endswith("initialize: the agent ended with exit code 1; a changed file starts it anew\n")
         error = ask(4, "session/prompt", prompt)["error"]
         assert isinstance(error, dict)
         assert error["data"]["reason"] == "reload_failed"
 
         program.stdin.close()
         assert program.wait(timeout=SECONDS) == 0
+
+
+def reloading(target: str, folder: Path) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    words = [*PROGRAM, "run", target, "--app-dir", str(folder), "--reload"]
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), text=True, bufsize=1)
+
+
+@pytest.mark.parametrize("target", ["broken:agent", "nowhere"])
+def test_reloading_fails_at_eof_if_no_agent_came_to_run(target: str, folder: Path) -> None:
+    with reloading(target, folder) as program:
+        assert program.stdin is not None
+        assert program.stderr is not None
+        while "the agent ended with exit status" not in program.stderr.readline():
+            pass
+        program.stdin.close()
+
+        assert program.wait(timeout=SECONDS) == ExitCode.FAILED
+        assert program.stderr.read().startswith("acprt: no agent came to run before the end of the input")
+
+
+def test_reloading_an_agent_that_nobody_asked_is_no_failure(folder: Path) -> None:
+    done = acprt_program("run", "greeter", "--app-dir", str(folder), "--reload")
+
+    assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+
+
+def test_reloading_ends_with_its_parent_on_request(folder: Path) -> None:
+    command = [*PROGRAM, "run", "greeter", "--app-dir", str(folder), "--reload", "--exit-with-parent"]
+    parent = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *command]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(parent, stdin=pipe, stdout=pipe, env=environment(), text=True, bufsize=1) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n')
+        assert "result" in program.stdout.readline()
+        program.kill()
+
+        assert program.stdout.read() == ""  # whoever held it has gone, though stdin is open
+
+
+def test_reloading_tells_of_an_agent_that_ends_by_itself(folder: Path) -> None:
+    with reloading("broken:agent", folder) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        assert program.stderr is not None
+        while "the agent ended with exit status 1; a changed file starts it anew" not in program.stderr.readline():
+            pass
+        program.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "initialize"}\n')
+        assert json.loads(program.stdout.readline())["error"]["data"]["reason"] == "reload_failed"
+
+        source = folder / "broken.py"
+        source.write_text(f"{HELLO}\nagent = make()\n")
+        assert "files changed" in program.stderr.readline()
+        program.stdin.write('{"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {"protocolVersion": 1}}\n')
+        assert json.loads(program.stdout.readline())["result"]["protocolVersion"] == 1
+
+        program.stdin.close()
+        assert program.wait(timeout=SECONDS) == ExitCode.OK
 
 
 def test_the_echo_agent_says_what_it_is_told() -> None:

@@ -47,7 +47,6 @@ class TestScriptedPeer:
     def test_a_scripted_agent_answers_a_client(self, run):
         async def main() -> None:
             async with ScriptedPeer.as_agent_of(acprt.Endpoint("client")) as peer:
-                assert peer.cx is not None
                 sent = peer.cx.send_request("greet", {"name": "Ada", "loud": True})
                 peer.respond(await peer.expect("greet", {"name": "Ada"}), "hello")
                 assert await sent.block_task() == "hello"
@@ -58,6 +57,14 @@ class TestScriptedPeer:
                 assert (caught.value.code, caught.value.data) == (7, {"why": 1})
 
         run(main())
+
+    def test_a_served_agent_has_no_connection_to_hand_out(self, run):
+        async def body():
+            async with ScriptedPeer.as_client_of(acprt.Endpoint("agent")) as peer:
+                with pytest.raises(RuntimeError, match="only as_agent_of has cx"):
+                    _ = peer.cx
+
+        run(body())
 
     def test_a_failed_expectation_tells_what_came_and_what_was_before(self, run):
         async def main() -> None:
@@ -111,7 +118,6 @@ class TestScriptedPeer:
     def test_closing_is_seen_by_both(self, run):
         async def main() -> None:
             async with ScriptedPeer.as_agent_of(acprt.Endpoint("client")) as peer:
-                assert peer.cx is not None
                 waiting = peer.cx.send_request("never answered")
                 await peer.expect("never answered")
                 peer.close()
@@ -169,7 +175,6 @@ class TestFakeClock:
     def test_a_timeout_of_the_runtime_is_on_the_same_clock(self):
         async def main() -> None:
             async with ScriptedPeer.as_agent_of(acprt.Endpoint("client")) as peer:
-                assert peer.cx is not None
                 waiting = asyncio.ensure_future(peer.cx.send_request("slow").block_task(timeout=30))
                 await peer.expect("slow")
                 await peer.delay(29)

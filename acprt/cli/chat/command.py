@@ -6,15 +6,16 @@ import asyncio
 import signal
 import sys
 import time
+from pathlib import Path
 
 import click
 
 from acprt.acp import v1
 from acprt.acp.client import Client
 from acprt.acp.permissions import cancelled, reject, select_option
-from acprt.acp.sessions import Session, SessionOpening, load_session, resume_session, session
+from acprt.acp.sessions import Session
 from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options
-from acprt.cli.chat.keyboard import Keyboard, history_path, without_echo
+from acprt.cli.chat.keyboard import Keyboard, history_file, without_echo
 from acprt.cli.chat.local_commands import AgentState, LocalCommands
 from acprt.cli.chat.screen import Screen
 from acprt.cli.failures import failure_of
@@ -27,7 +28,10 @@ __all__ = ["chat"]
 
 
 @click.command(cls=AgentCommand)
-@agent_options
+@agent_options(
+    cwd="The folder of the session; here, unless it is given. The agent itself is started here in any case.",
+    timeout="For each step before the first turn (start, sign-in, session, mode). Turns are not bounded.",
+)
 @permission_option
 @click.option("--mode", metavar="ID", help="Set the session mode first.")
 @click.option("--load", metavar="ID", help="Open an earlier session of this id and show what was said.")
@@ -50,60 +54,55 @@ def chat(
     calls, its plan and its questions. `:help` lists the commands of the chat, `/` begins one of the agent's.
 
     Ctrl-C cancels the turn that runs, and a second one leaves; at an empty line it leaves at once, as Ctrl-D does.
+
+    It speaks version 1 of ACP, sends text only, and offers the agent no files and no terminal of its own. --permission
+    answers what the agent asks; what it does without asking is not prevented.
+
+    \b
+    acprt chat -- my-agent --flag
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("chat needs a terminal; in a script, use `acprt prompt`")
     if load is not None and resume is not None:
         raise click.UsageError("--load and --resume exclude each other")
+    history = None if no_history else _history_file()
     screen = Screen()
     client = cli_client()
-
     conversation = Talk(agent)
+    chatting = _Chat(client, screen, permission, agent.name)
 
     async def body() -> None:
         peer = await conversation.initialize(auth)
-        state = AgentState(peer.info.title or peer.info.name if peer.info is not None else agent.name)
-        chatting.state = state
-        stage = "session/load" if load is not None else "session/resume" if resume is not None else "session/new"
-        with conversation.step(stage, "opening a session"):
-            opened = await _opening(conversation, load=load, resume=resume)
-        async with opened:
+        if peer.info is not None:
+            chatting.state.name = peer.info.title or peer.info.name
+        async with await conversation.open_session(load=load, resume=resume) as opened:
             screen.history(opened.replay)
-            if mode is not None:
-                conversation.stage = "session/set_mode"
-                await opened.set_mode(mode)
-            screen.say(f"{state.name} in {agent.cwd}  (:help, Ctrl-D leaves)")
+            await conversation.set_mode(opened, mode)
+            screen.say(f"{chatting.state.name} in {agent.cwd}  (:help, Ctrl-D leaves)")
             conversation.stage = "session/prompt"
-            chatting.session = opened
-            chatting.local = LocalCommands(opened, screen, state)
-            chatting.keyboard = Keyboard(
-                chatting.local.words, chatting.toolbar, history=None if no_history else history_path()
-            )
-            await chatting.go_on()
+            await chatting.run(opened, history)
 
-    chatting = _Chat(client, screen, permission)
     conversation.run(client, body, show_stderr=screen.stderr)
 
 
-def _opening(conversation: Talk, *, load: str | None, resume: str | None) -> SessionOpening:
-    cx, cwd, timeout = conversation.cx, conversation.agent.cwd, conversation.agent.timeout
-    if load is not None:
-        return load_session(cx, load, cwd=cwd, timeout=timeout)
-    if resume is not None:
-        return resume_session(cx, resume, cwd=cwd, timeout=timeout)
-    return session(cx, cwd=cwd, timeout=timeout)
+def _history_file() -> Path:
+    try:
+        return history_file()
+    except OSError as error:
+        raise click.UsageError(f"the lines of earlier chats: {error}; --no-history goes without them") from None
 
 
 class _Chat:
     """The turns of one session, and what the agent asks during them."""
 
-    session: Session
+    session: Session  # these three once it runs
     keyboard: Keyboard
     local: LocalCommands
 
-    def __init__(self, client: Client, screen: Screen, permission: str | None) -> None:
+    def __init__(self, client: Client, screen: Screen, permission: str | None, agent_name: str) -> None:
         self.screen = screen
-        self.state = AgentState()
+        self.state = AgentState(agent_name)
+        """What the agent tells of itself, from the first word on."""
         self._one_question = asyncio.Lock()
         self._is_cancelling = False
         self._whole: asyncio.Task[None] | None = None
@@ -114,8 +113,11 @@ class _Chat:
             self.state.take(note.update)  # also between turns, when nobody reads the session
             return Handled.no()
 
-    async def go_on(self) -> None:
-        """Read a line, do what it says; until the user leaves."""
+    async def run(self, session: Session, history: Path | None) -> None:
+        """Read a line, do what it says; until the user leaves. Raises RpcError when the agent ends."""
+        self.session = session
+        self.local = LocalCommands(session, self.screen, self.state)
+        self.keyboard = Keyboard(self.local.words, self.toolbar, history=history)
         self._whole = asyncio.current_task()
         while not self.local.is_over:
             line = await self._line()

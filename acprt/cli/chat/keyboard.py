@@ -18,7 +18,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-__all__ = ["Keyboard", "history_path", "without_echo"]
+__all__ = ["Keyboard", "history_file", "without_echo"]
 
 Words = Callable[[], Mapping[str, str]]
 """The commands that a line may begin with now, and what each does."""
@@ -28,7 +28,7 @@ class Keyboard:
     """The line editor. `commands` and `toolbar` are asked again for each line."""
 
     def __init__(self, commands: Words, toolbar: Callable[[], str], *, history: Path | None) -> None:
-        kept: History = InMemoryHistory() if history is None else FileHistory(str(_private(history)))
+        kept: History = InMemoryHistory() if history is None else FileHistory(str(history))
         self._lines: PromptSession[str] = PromptSession(
             history=kept,
             completer=_Commands(commands),
@@ -67,10 +67,16 @@ def without_echo() -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
-def history_path() -> Path:
-    """Where the lines of earlier chats are: the user's state folder."""
+def history_file() -> Path:
+    """The lines of earlier chats, in the user's state folder; made if it is not there. Raises OSError.
+
+    It is for its user only: prompts hold what people do not tell everybody.
+    """
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(state) / "acprt" / "chat_history"
+    path = Path(state) / "acprt" / "chat_history"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    return path
 
 
 class _Commands(Completer):
@@ -102,10 +108,3 @@ def _keys() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
-
-
-def _private(path: Path) -> Path:
-    """For its user only: prompts hold what people do not tell everybody."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-    return path

@@ -12,12 +12,14 @@ from acprt.errors import RpcError
 
 __all__ = ["AgentState", "LocalCommands"]
 
+_BOOLEANS = ("false", "true")
+
 
 @dataclass
 class AgentState:
     """What the agent told between turns and during them, for the line editor."""
 
-    name: str = "agent"
+    name: str
     commands: dict[str, str] = field(default_factory=dict)
     """What the agent's slash commands do, by name."""
     used: int | None = None
@@ -92,18 +94,23 @@ class LocalCommands:
     async def _option(self, rest: str) -> None:
         option_id, _, value = rest.partition(" ")
         if value:
-            is_boolean = any(
-                isinstance(option, v1.SessionConfigBoolean) and option.id == option_id
-                for option in self._session.config_options or ()
-            )
-            await self._session.set_config_option(option_id, value == "true" if is_boolean else value)
+            await self._set_option(option_id, value)
         if not self._session.config_options:
             self._screen.say("this agent has no options")
         for option in self._session.config_options or ():
-            current = (
-                str(option.current_value).lower() if option.current_value in (True, False) else option.current_value
-            )
+            is_boolean = isinstance(option, v1.SessionConfigBoolean)
+            current = _BOOLEANS[option.current_value is True] if is_boolean else option.current_value
             self._screen.say(f"{option.id:<16} {current}  ({option.name}{_choices(option)})")
+
+    async def _set_option(self, option_id: str, value: str) -> None:
+        is_boolean = any(
+            isinstance(option, v1.SessionConfigBoolean) and option.id == option_id
+            for option in self._session.config_options or ()
+        )
+        if is_boolean and value not in _BOOLEANS:
+            self._screen.say(f"{option_id} is true or false, not {value}", "red")
+        else:
+            await self._session.set_config_option(option_id, value == "true" if is_boolean else value)
 
     async def _status(self, _rest: str) -> None:
         self._screen.say(f"session {self._session.id}" + (f": {self._state.title}" if self._state.title else ""))
@@ -116,5 +123,11 @@ class LocalCommands:
 def _choices(option: v1.SessionConfigOption) -> str:
     if isinstance(option, v1.SessionConfigBoolean):
         return ": true or false"
-    values = [entry.value for entry in option.options if isinstance(entry, v1.SessionConfigSelectOption)]
+    values: list[str] = []
+    for entry in option.options:
+        match entry:
+            case v1.SessionConfigSelectOption(value=value):
+                values.append(value)
+            case v1.SessionConfigSelectGroup(options=grouped):
+                values += [each.value for each in grouped]
     return f": {', '.join(values)}" if values else ""

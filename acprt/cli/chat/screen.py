@@ -6,6 +6,7 @@ plan, and how long the turn has taken. What is over moves up into the scrollback
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ _FRAMES_PER_SECOND = 10
 _LINES_BESIDE_MESSAGE = 8  # of the live view that are kept for tool calls, plan and status
 _LIVE_CHARACTERS = 8_000  # of an unfinished block that are drawn ten times a second
 _LIVE_CALLS = 4  # running tool calls that are drawn; more are counted
+_THOUGHT_CHARACTERS = 200  # the end of a thought, of which one line is drawn
 _CONTENT_LINES = 12  # of what a tool call brought
 _MARKS = {"completed": ("✓", "green"), "failed": ("✗", "red")}
 _PLAN_MARKS = {"completed": "●", "in_progress": "◐"}
@@ -116,7 +118,7 @@ class Screen:
                 self._finish_message()
                 self._apart(Text(_named(content), "dim"))
             case v1.AgentThoughtChunk(content=v1.TextContent(text=text)):
-                self._thought = (self._thought + printable(text))[-500:]
+                self._thought = (self._thought + printable(text))[-_THOUGHT_CHARACTERS:]
             case v1.UserMessageChunk(content=v1.TextContent(text=text)):
                 self._finish_message()
                 self._apart(Text(f"> {printable(text)}", "cyan"))
@@ -182,7 +184,7 @@ class Screen:
         if self._message.strip():
             parts.append(_Tail(self._message, max(3, self.console.height - _LINES_BESIDE_MESSAGE)))
         elif self._thought.strip():
-            parts.append(Text(self._thought.strip().splitlines()[-1][-200:], "dim italic", no_wrap=True))
+            parts.append(Text(self._thought.strip().splitlines()[-1], "dim italic", no_wrap=True))
         running = self._calls.running
         parts += [Spinner("dots", Text(printable(call.title), no_wrap=True)) for call in running[:_LIVE_CALLS]]
         if len(running) > _LIVE_CALLS:
@@ -238,8 +240,6 @@ def _content_of(content: object) -> RenderableType | None:
 
 
 def _diff(path: str, old: str, new: str) -> Text:
-    import difflib
-
     text = Text()
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), printable(path), printable(path), lineterm="", n=1)
     for line in lines:

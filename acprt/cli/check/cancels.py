@@ -7,13 +7,13 @@ import asyncio
 from acprt.cli.check.process import CheckedProcess
 from acprt.cli.check.subject import Subject, Turn
 from acprt.cli.check.verdicts import Failed, NotApplicable, check
+from acprt.errors import ErrorCode
 
 __all__ = ["CHECKS"]
 
 _CANCEL = "ACP, Prompt turn: cancellation"
 _CANCEL_SECONDS = 10.0  # the slowest agent that was measured, in the middle of a tool, took two
 _WARM_UP_SECONDS = 0.3  # a turn that is over by then was none to cancel
-_REQUEST_CANCELLED = -32800
 
 
 @check("cancels.during", "Ends a running turn as cancelled", rule=f"{_CANCEL}: the stop reason is cancelled")
@@ -44,12 +44,7 @@ async def twice(subject: Subject) -> str:
     await _cancelled(turn)
     turn.cancel()
     await process.must_live("three cancels")
-    answers = [
-        frame
-        for frame in subject.log[first:]
-        if frame.process == process.number and isinstance(frame.value, dict)
-        and frame.value.get("id") == turn.id and "method" not in frame.value
-    ]  # fmt: skip
+    answers = [frame for frame in subject.written_by(process, first) if frame.answers(turn.id)]
     if len(answers) > 1:
         raise Failed(f"{len(answers)} answers to one prompt")
     return "one answer"
@@ -117,7 +112,7 @@ async def request(subject: Subject) -> str:
         await _cancelled(turn)
         raise NotApplicable("ignored, which is allowed; session/cancel then ended the turn")
     ended = await turn.end()
-    if ended.answer.is_error and ended.answer.code != _REQUEST_CANCELLED:
+    if ended.answer.is_error and ended.answer.code != ErrorCode.REQUEST_CANCELLED:
         raise Failed(f"answered {ended.answer}")
     return f"answered {ended.answer if ended.answer.is_error else ended.stop_reason}"
 
@@ -154,7 +149,7 @@ async def _cancelled(turn: Turn) -> float:
     start = asyncio.get_running_loop().time()
     ended = await turn.end(within=_CANCEL_SECONDS)
     if ended.answer.is_error:
-        if turn.version == 2 and ended.answer.code == _REQUEST_CANCELLED:  # it was not accepted yet
+        if turn.version == 2 and ended.answer.code == ErrorCode.REQUEST_CANCELLED:  # it was not accepted yet
             return asyncio.get_running_loop().time() - start
         raise Failed(f"the cancelled turn ended with {ended.answer}")
     if ended.stop_reason != "cancelled":

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from acprt.cli.agent_command import AgentCommand, Seconds, agent_words
+from acprt.cli.agent_command import AgentCommand, Seconds, agent_process, agent_words
 from acprt.cli.check.runner import ALL_CHECKS, GROUPS, run_checks, selected
 from acprt.cli.check.show import Display, listing
 from acprt.cli.check.subject import Options
@@ -21,7 +21,6 @@ from acprt.cli.check.verdicts import Check, Report
 from acprt.cli.exit_codes import ExitCode
 from acprt.cli.failures import failure_of
 from acprt.errors import RpcError
-from acprt.transports.process import AgentProcess
 
 __all__ = ["check"]
 
@@ -93,17 +92,16 @@ def check(
     (`--skip turns --skip cancels --skip sessions` leaves nearly all of them out). It is offered no files and no
     terminal, and every permission that it asks for is refused.
 
-    The exit code is 0 when every rule that agents must keep is kept, 1 when one is broken, 3 when the agent could not
-    be started.
+    Exit codes: 0 every rule that agents must keep is kept, 1 one is broken, 2 usage, 3 the agent could not be started.
     """
     _require_known([*only, *skip])
     version = 2 if is_v2 else 1
     checks = selected(version, only, skip)
     if not checks:
-        raise click.UsageError("no check is left to run")
+        raise click.UsageError("no check is left to run: see what --only and --skip name, and `acprt check --list`")
     _require_writable(html)
     with _folder(cwd) as folder:
-        template = _agent()
+        template = agent_process(agent_words())
         options = Options(
             argv=tuple(template.argv),
             env=dict(template.env),
@@ -145,14 +143,6 @@ def _run(options: Options, checks: Sequence[Check], *, quiet: bool, frames: bool
             raise failure_of(error, "starting the agent") from error
         display.summary(report)
     return report
-
-
-def _agent() -> AgentProcess:
-    words = agent_words()
-    try:
-        return AgentProcess.parse(words[0] if len(words) == 1 else shlex.join(words))
-    except ValueError as error:
-        raise click.UsageError(f"the agent's command: {error}") from None
 
 
 def _require_known(names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from acprt.cli.check.process import CheckedProcess
+from acprt.cli.check.process import UNKNOWN_METHOD, CheckedProcess
 from acprt.cli.check.subject import Subject
 from acprt.cli.check.verdicts import Failed, NotApplicable, check
 
@@ -61,7 +61,7 @@ async def sigterm(subject: Subject) -> str:
 @check("ends.answer", "Answers what was asked before stdin was closed", rule="JSON-RPC 2.0 §5", level="should")
 async def answer(subject: Subject) -> str:
     async with subject.fresh() as process:
-        id = process.request("acprt/no_such_method", {})
+        id = process.request(UNKNOWN_METHOD, {})
         process.close_stdin()
         await process.until(lambda: process.answered(id), within=_END_SECONDS)
         if process.answered(id) is None:

@@ -9,6 +9,7 @@ from acprt.cli.check.process import Answer, CheckedProcess
 from acprt.cli.check.shapes import fault_in_result
 from acprt.cli.check.subject import Subject
 from acprt.cli.check.verdicts import Failed, NotApplicable, check
+from acprt.errors import ErrorCode
 
 __all__ = ["CHECKS"]
 
@@ -20,7 +21,7 @@ _UNKNOWN_SESSION = "acprt-no-such-session"
 async def new(subject: Subject) -> str:
     process = await subject.shared()
     answer = await process.call("session/new", subject.session_params())
-    if answer.code == -32000:
+    if answer.code == ErrorCode.AUTH_REQUIRED:
         raise NotApplicable(f"the agent wants a login first: {answer}")
     if answer.is_error:
         raise Failed(str(answer))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from acprt.cli.check.process import CheckedProcess
+from acprt.cli.check.process import UNKNOWN_METHOD, CheckedProcess
 from acprt.cli.check.subject import Subject
 from acprt.cli.check.verdicts import Failed, check
+from acprt.errors import ErrorCode
 
 __all__ = ["CHECKS"]
 
-_PARSE_ERROR, _INVALID_REQUEST = -32700, -32600
 _LARGE_BYTES = 2 * 1024 * 1024
 _DEPTH = 200
 _PIPE_BYTES = 64 * 1024
@@ -20,13 +20,15 @@ _ROBUST = "one odd line costs one message: clients, proxies and users send them"
 
 @check("lines.malformed", "Survives a line that is no JSON", rule="JSON-RPC 2.0 §5.1: parse error, id null")
 async def malformed(subject: Subject) -> str:
-    return await _survives(subject, b'{"jsonrpc":"2.0","id":"malformed","method":', "a malformed line", (_PARSE_ERROR,))
+    return await _survives(
+        subject, b'{"jsonrpc":"2.0","id":"malformed","method":', "a malformed line", (ErrorCode.PARSE_ERROR,)
+    )
 
 
 @check("lines.not_utf8", "Survives a line that is not UTF-8", rule=_ROBUST, level="should")
 async def not_utf8(subject: Subject) -> str:
     line = b'{"jsonrpc":"2.0","method":"acprt/x","params":{"a":"\xff\xfe"}}'
-    return await _survives(subject, line, "a line that is not UTF-8", (_PARSE_ERROR,))
+    return await _survives(subject, line, "a line that is not UTF-8", (ErrorCode.PARSE_ERROR,))
 
 
 @check("lines.blank", "Says nothing to a blank line", rule=_ROBUST, level="should")
@@ -37,13 +39,13 @@ async def blank(subject: Subject) -> str:
 @check("lines.crlf", "Takes a line that ends with CR LF", rule=_ROBUST, level="should")
 async def crlf(subject: Subject) -> str:
     process = await subject.shared()
-    await process.answer(process.request("acprt/no_such_method", {}, end=b"\r\n"), within=min(process.timeout, 10.0))
+    await process.soon(process.request(UNKNOWN_METHOD, {}, end=b"\r\n"))
     return "answered"
 
 
 @check("lines.number", "Survives a line that is a number", rule="JSON-RPC 2.0 §5.1: invalid request", level="should")
 async def number(subject: Subject) -> str:
-    return await _survives(subject, b"42", "a line that is a number", (_INVALID_REQUEST,))
+    return await _survives(subject, b"42", "a line that is a number", (ErrorCode.INVALID_REQUEST,))
 
 
 @check(
@@ -71,7 +73,7 @@ async def batch(subject: Subject) -> str:
         return "answered with a batch"
     if any(str(reply.get("id", "")).startswith("batch ") for reply in replies):
         return "answered one by one"
-    return _stray_replies(replies, "a batch", (_INVALID_REQUEST, _PARSE_ERROR))
+    return _stray_replies(replies, "a batch", (ErrorCode.INVALID_REQUEST, ErrorCode.PARSE_ERROR))
 
 
 @check("lines.deep", "Survives params that are nested 200 deep", rule=_ROBUST, level="should")
@@ -93,7 +95,7 @@ async def deep(subject: Subject) -> str:
 )
 async def large(subject: Subject) -> str:
     process = await subject.shared()
-    answer = await process.call("acprt/no_such_method", {"text": "x" * _LARGE_BYTES})
+    answer = await process.call(UNKNOWN_METHOD, {"text": "x" * _LARGE_BYTES})
     return f"after {answer.seconds:.2f} s"
 
 
@@ -106,7 +108,7 @@ async def large(subject: Subject) -> str:
 async def stderr(subject: Subject) -> str:
     process = await subject.shared()
     before = process.stderr_bytes
-    for method in ("acprt/no_such_method", "session/prompt"):
+    for method in (UNKNOWN_METHOD, "session/prompt"):
         await process.call(method, {"text": "y" * (_LARGE_BYTES // 8)})
     process.send_line(b"{" + b"z" * (_LARGE_BYTES // 8))
     await process.must_live("three large messages to refuse")
@@ -129,18 +131,15 @@ async def _survives(subject: Subject, line: bytes, what: str, codes: tuple[int, 
 def _replies(subject: Subject, process: CheckedProcess, first: int) -> list[Any]:
     """What came since, but for calls and the answer that shows that it lives."""
     found: list[Any] = []
-    for frame in subject.log[first:]:
+    for frame in subject.written_by(process, first):
         value = frame.value
-        if frame.process != process.number or frame.sender != "agent":
-            continue
-        if isinstance(value, list) or (
-            isinstance(value, dict) and "method" not in value and not isinstance(value.get("id"), int)
-        ):
+        if isinstance(value, list) or (frame.is_response and not isinstance(value.get("id"), int)):
             found.append(value)
     return found
 
 
 def _stray_replies(replies: list[Any], what: str, codes: tuple[int, ...]) -> str:
+    """What was said to a line that asks for nothing, in words. Raises `Failed` unless it is an error of `codes`."""
     if not replies:
         return "silent"
     reply = replies[0]

@@ -44,7 +44,7 @@ async def responses(subject: Subject) -> str:
         if "method" in message:
             continue
         count += 1
-        if "id" not in message or ("result" in message) == (message.get("error") is not None) or not _is_error(message):
+        if not _is_well_formed(message):
             odd.append(line)
     if odd:
         raise Failed(f"{len(odd)} of {count} do not: {_examples(odd)}")
@@ -118,9 +118,11 @@ def _messages(subject: Subject) -> Iterator[tuple[bytes, dict[str, Any]]]:
                 yield frame.line, message
 
 
-def _is_error(message: dict[str, Any]) -> bool:
-    """Whether its error, if it has one, is well-formed."""
+def _is_well_formed(message: dict[str, Any]) -> bool:
+    """Whether a response has an id, and either a result or an error of the right shape."""
     error = message.get("error")
+    if "id" not in message or ("result" in message) == (error is not None):
+        return False
     if error is None:
         return True
     return isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)

@@ -18,14 +18,18 @@ from typing import Any, Literal
 import msgspec
 
 from acprt.cli.check.verdicts import Failed
-from acprt.errors import mask_secrets
+from acprt.errors import ErrorCode, mask_secrets
 from acprt.limits import Limits
 from acprt.transports.process import AgentProcess
 from acprt.wire.lines import OversizedLine
 
-__all__ = ["Answer", "CheckedProcess", "Frame"]
+__all__ = ["UNKNOWN_METHOD", "Answer", "CheckedProcess", "Frame"]
+
+UNKNOWN_METHOD = "acprt/no_such_method"
+"""A method that no agent has, so that any must answer it, and none does anything."""
 
 _POLL_SECONDS = 0.01  # between two looks at whether the child has exited
+_SOON_SECONDS = 10.0  # for what needs no model; a cold or busy machine is no fault of the agent
 _STDERR_SECONDS = 0.2  # without a word: what was written before has come
 _MIB = 1024 * 1024
 # What it writes to stderr is counted, so nothing of it may be cut or dropped.
@@ -43,6 +47,15 @@ class Frame(msgspec.Struct, frozen=True):
     size: int
     line: bytes
     value: Any = msgspec.UNSET
+
+    @property
+    def is_response(self) -> bool:
+        """Whether it is one response: an object without a method."""
+        return isinstance(self.value, dict) and "method" not in self.value
+
+    def answers(self, id: Any) -> bool:
+        """Whether it is a response with this id, of the same type."""
+        return self.is_response and "id" in self.value and _key(self.value["id"]) == _key(id)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -95,12 +108,11 @@ class CheckedProcess:
     ) -> None:
         self.number = number
         self.timeout = timeout
-        self.methods: dict[str, str] = {}
-        """Method of each request that was sent, by its id as JSON text: `1` and `"1"` differ."""
         self.initialized: Answer | None = None
         self.stderr_bytes = 0
         self._epoch = epoch
         self._log = log
+        self._methods: dict[str, str] = {}  # of each request that was sent, by its id as JSON text: `1` is not `"1"`
         self._sent_at: dict[str, float] = {}
         self._answers: dict[str, Answer] = {}
         self._notes: list[dict[str, Any]] = []
@@ -170,7 +182,7 @@ class CheckedProcess:
         if id is None:
             id, self._next_id = self._next_id, self._next_id + 1
         key = _key(id)
-        self.methods[key] = method
+        self._methods[key] = method
         self._answers.pop(key, None)
         self._sent_at[key] = time.monotonic()
         self.send_line(_encode({"jsonrpc": "2.0", "id": id, "method": method} | _params(params)), end=end)
@@ -195,14 +207,22 @@ class CheckedProcess:
         key = _key(id)
         seconds = within or self.timeout
         if not await self.until(lambda: key in self._answers, within=seconds):
-            method = self.methods.get(key, "a request")
+            method = self._methods.get(key, "a request")
             raise Failed(self._ended or f"no answer to {method} (id {key}) in {seconds:g} s")
         return self._answers[key]
+
+    async def soon(self, id: Any) -> Answer:
+        """As `answer`, for a request that no model is asked about: it must not take long."""
+        return await self.answer(id, within=min(self.timeout, _SOON_SECONDS))
+
+    def has_asked(self, frame: Frame) -> bool:
+        """Whether a response of its answers a request that was sent to it."""
+        return "id" in frame.value and _key(frame.value["id"]) in self._methods
 
     async def must_live(self, after: str) -> None:
         """See that it still answers; what the answer is does not matter. Raises `Failed` if not."""
         try:
-            await self.call("_acprt/are_you_there", {}, within=min(self.timeout, 10.0))
+            await self.soon(self.request("_acprt/are_you_there", {}))
         except Failed as error:
             raise Failed(f"after {after}: {error}") from None
 
@@ -291,7 +311,7 @@ class CheckedProcess:
         if method == "session/request_permission":
             answer["result"] = {"outcome": _rejection(request.get("params"))}
         else:
-            answer["error"] = {"code": -32601, "message": "Method not found"}
+            answer["error"] = {"code": ErrorCode.METHOD_NOT_FOUND, "message": "Method not found"}
         self.send_line(_encode(answer))
 
     def _record(self, sender: Literal["client", "agent"], line: bytes, size: int | None = None) -> Any:

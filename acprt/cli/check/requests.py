@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from acprt.cli.check.process import CheckedProcess
+from acprt.cli.check.process import UNKNOWN_METHOD
 from acprt.cli.check.subject import Subject
 from acprt.cli.check.verdicts import Failed, check
+from acprt.errors import ErrorCode
 
 __all__ = ["CHECKS"]
 
 _IDS: tuple[Any, ...] = (0, -1, 2**31, 2**53 - 1, "0", "", "a text", "5f0c2f5e-6c1f-4a5e-9d0e-0a8c0d3c1a57", "ü\n☃")
-_UNKNOWN = "acprt/no_such_method"
-_METHOD_NOT_FOUND, _INVALID_PARAMS = -32601, -32602
 _CONCURRENT = 50
 
 
@@ -22,10 +19,10 @@ _CONCURRENT = 50
 async def ids(subject: Subject) -> str:
     process = await subject.shared()
     for id in _IDS:
-        process.request(_UNKNOWN, {}, id=id)
+        process.request(UNKNOWN_METHOD, {}, id=id)
     for id in _IDS:
         try:
-            await process.answer(id, within=min(process.timeout, 10.0))
+            await process.soon(id)
         except Failed as error:
             raise Failed(f"id {id!r}: {error}") from None
     return f"{len(_IDS)} integers and strings came back as they were"
@@ -40,15 +37,15 @@ async def ids(subject: Subject) -> str:
 async def again(subject: Subject) -> str:
     process = await subject.shared()
     for _ in range(2):
-        await process.answer(process.request(_UNKNOWN, {}, id="again"))
+        await process.answer(process.request(UNKNOWN_METHOD, {}, id="again"))
     return "answered both times"
 
 
 @check("requests.unknown", "Answers an unknown method with -32601", rule="JSON-RPC 2.0 §5.1: method not found")
 async def unknown(subject: Subject) -> str:
     process = await subject.shared()
-    answer = await process.call(_UNKNOWN, {})
-    if answer.code != _METHOD_NOT_FOUND:
+    answer = await process.call(UNKNOWN_METHOD, {})
+    if answer.code != ErrorCode.METHOD_NOT_FOUND:
         raise Failed(f"answered {answer}")
     return str(answer)
 
@@ -59,11 +56,11 @@ async def unknown(subject: Subject) -> str:
 async def many(subject: Subject) -> str:
     process = await subject.shared()
     first = len(subject.log)
-    ids = [process.request(_UNKNOWN, {}) for _ in range(_CONCURRENT)]
+    ids = [process.request(UNKNOWN_METHOD, {}) for _ in range(_CONCURRENT)]
     for id in ids:
         await process.answer(id)
     await process.must_live(f"{_CONCURRENT} requests")
-    got = [frame.value.get("id") for frame in subject.log[first:] if _is_response_of(process, frame)]
+    got = [frame.value.get("id") for frame in subject.written_by(process, first) if frame.is_response]
     twice = {id for id in got if isinstance(id, int) and got.count(id) > 1}
     if twice:
         raise Failed(f"answered twice: {sorted(twice)}")
@@ -120,7 +117,7 @@ async def params(subject: Subject) -> str:
 async def params_code(subject: Subject) -> str:
     process = await subject.shared()
     answer = await process.call("session/new", {"cwd": 5, "mcpServers": []})
-    if answer.code != _INVALID_PARAMS:
+    if answer.code != ErrorCode.INVALID_PARAMS:
         raise Failed(f"answered {answer}")
     return str(answer)
 
@@ -130,27 +127,10 @@ async def _says_nothing_to(subject: Subject, method: str, params: Any) -> str:
     first = len(subject.log)
     process.notify(method, params)
     await process.must_live(f"the notification {method}")
-    for frame in subject.log[first:]:
-        if frame.process == process.number and frame.sender == "agent" and _is_stray(frame.value, process):
+    for frame in subject.written_by(process, first):
+        if frame.is_response and not process.has_asked(frame):
             raise Failed(f"answered it: {frame.line[:200]!r}")
     return "silent"
-
-
-def _is_stray(value: Any, process: CheckedProcess) -> bool:
-    """Whether it is a response to no request."""
-    if not isinstance(value, dict) or "method" in value:
-        return False
-    return "id" not in value or msgspec.json.encode(value["id"]).decode() not in process.methods
-
-
-def _is_response_of(process: CheckedProcess, frame: Any) -> bool:
-    value = frame.value
-    return (
-        frame.process == process.number
-        and frame.sender == "agent"
-        and isinstance(value, dict)
-        and "method" not in value
-    )
 
 
 CHECKS = (ids, again, unknown, many, notification, protocol_notification, extension, params, params_code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 
+from acprt.cli.check.process import UNKNOWN_METHOD
 from acprt.cli.check.subject import Subject
 from acprt.cli.check.verdicts import check
 
@@ -17,7 +18,7 @@ _PIPELINED = 500
 @check("speed.round_trip", "A round trip", rule="measured", level="should")
 async def round_trip(subject: Subject) -> str:
     process = await subject.shared()
-    seconds = sorted([(await process.call("acprt/no_such_method", {})).seconds for _ in range(_ROUND_TRIPS)])
+    seconds = sorted([(await process.call(UNKNOWN_METHOD, {})).seconds for _ in range(_ROUND_TRIPS)])
     median, slow = statistics.median(seconds), seconds[int(0.99 * len(seconds))]
     return f"median {median * 1e3:.2f} ms, 99th percentile {slow * 1e3:.2f} ms of {_ROUND_TRIPS}"
 
@@ -26,7 +27,7 @@ async def round_trip(subject: Subject) -> str:
 async def pipelined(subject: Subject) -> str:
     process = await subject.shared()
     start = time.monotonic()
-    for id in [process.request("acprt/no_such_method", {}) for _ in range(_PIPELINED)]:
+    for id in [process.request(UNKNOWN_METHOD, {}) for _ in range(_PIPELINED)]:
         await process.answer(id)
     return f"{_PIPELINED / (time.monotonic() - start):,.0f} answers a second"
 

@@ -14,14 +14,15 @@ from typing import Any, get_args
 
 import msgspec
 
-import acprt.acp.v1 as v1
+from acprt.acp import v1
+from acprt.cli import VERSION
 from acprt.cli.check.process import Answer, CheckedProcess, Frame
 from acprt.cli.check.verdicts import Failed, NotApplicable
+from acprt.errors import ErrorCode
 
 __all__ = ["STOP_REASONS", "Options", "Subject", "Turn", "TurnEnd"]
 
 _STARTED_SECONDS = 1.0  # a turn that shows nothing for so long counts as running
-_AUTH_REQUIRED = -32000
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +117,10 @@ class Subject:
         """What it wrote to stderr, all processes together."""
         return sum(process.stderr_bytes for process in self.processes)
 
+    def written_by(self, process: CheckedProcess, since: int) -> list[Frame]:
+        """What one process wrote, from the entry `since` of the log on."""
+        return [frame for frame in self.log[since:] if frame.process == process.number and frame.sender == "agent"]
+
     # -- processes --------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -199,7 +204,7 @@ class Subject:
     def opening(self, version: int | None = None) -> dict[str, Any]:
         """The params of `initialize`. Files and terminals are not offered: nothing is to be changed by a check."""
         version = self.options.version if version is None else version
-        implementation = {"name": "acprt-check", "version": "1"}
+        implementation = {"name": "acprt-check", "version": VERSION}
         if self.options.version == 1:
             capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
             return {"protocolVersion": version, "clientCapabilities": capabilities, "clientInfo": implementation}
@@ -235,7 +240,7 @@ class Subject:
         if isinstance(session_id, str):
             return session_id
         self._no_session = f"no session could be opened: {answer}"
-        if answer.code == _AUTH_REQUIRED:
+        if answer.code == ErrorCode.AUTH_REQUIRED:
             self._no_session = f"the agent wants a login first: {answer}"
             raise NotApplicable(self._no_session)
         raise Failed(self._no_session)

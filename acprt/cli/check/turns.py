@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acprt.cli.check.subject import STOP_REASONS, Subject
 from acprt.cli.check.verdicts import Failed, NotApplicable, check
+from acprt.errors import ErrorCode
 
 __all__ = ["CHECKS"]
 
@@ -50,7 +51,7 @@ async def link(subject: Subject) -> str:
         {"type": "resource_link", "uri": "file:///acprt-check/nothing.txt", "name": "nothing.txt"},
     ]
     answer = await process.call("session/prompt", {"sessionId": session_id, "prompt": blocks})
-    if answer.code == -32602:
+    if answer.code == ErrorCode.INVALID_PARAMS:
         raise Failed(str(answer))
     if answer.is_error:
         raise NotApplicable(f"the turn failed: {answer}")

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from acprt.testing.fake_claude.command import FakeClaude
-from acprt.testing.fake_claude.options import Options
+from acprt.testing.fake_claude.options import RELEASE, Options
 from acprt.transports.stdio import stdio
 
 
@@ -23,7 +23,7 @@ async def _main(options: Options) -> int:
 def main() -> int:
     """Run it. The exit code."""
     if "--version" in sys.argv[1:]:
-        sys.stdout.write("2.1.332 (Claude Code)\n")
+        sys.stdout.write(f"{RELEASE} (Claude Code)\n")
         return 0
     options = Options.parse(sys.argv[1:], dict(os.environ))
     if options.usage_error is not None:

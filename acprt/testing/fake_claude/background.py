@@ -108,10 +108,6 @@ class Background:
             self._say(run, "task_updated", patch={"status": "killed"})
         self._level()
 
-    def input_ended(self) -> None:
-        """EOF: results wait for subagents."""
-        self._command.holds_results = True
-
     async def finish_after(self, seconds: float, run: Run, **how: Any) -> None:
         """End a run by itself, later."""
         await asyncio.sleep(seconds)

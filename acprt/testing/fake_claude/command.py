@@ -240,7 +240,7 @@ class FakeClaude:
     def eof_received(self) -> None:
         """The host closed stdin: open asks fail, what runs goes on to its end."""
         self.at_eof.set()
-        self.background.input_ended()
+        self.holds_results = True
         for ask in self._asks.values():
             if not ask.done():
                 ask.set_exception(RuntimeError("Tool permission request failed: Error: Stream closed"))

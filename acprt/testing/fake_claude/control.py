@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from acprt.testing.fake_claude.options import RELEASE
+
 if TYPE_CHECKING:
     from acprt.testing.fake_claude.command import FakeClaude
 
 __all__ = ["Control"]
 
-CAPABILITIES = ["interrupt_receipt_v1", "interrupt_cancel_queued_v1", "msg_lifecycle_v1"]
+_CAPABILITIES = ["interrupt_receipt_v1", "interrupt_cancel_queued_v1", "msg_lifecycle_v1"]
 _MODES = frozenset({"default", "acceptEdits", "plan", "dontAsk", "auto"})
 
 
@@ -64,9 +66,9 @@ class Control:
             "available_output_styles": ["default"],
             "models": [{"value": "default", "resolvedModel": "fake-model", "displayName": "Fake", "description": "…"}],
             "account": {"tokenSource": "none", "apiProvider": "firstParty"},
-            "claude_code_version": "2.1.332",
+            "claude_code_version": RELEASE,
             "current_permission_mode": self._command.mode,
-            "capabilities": CAPABILITIES,
+            "capabilities": _CAPABILITIES,
         }
         asyncio.get_running_loop().call_soon(
             lambda: self._accept(id, payload, pending_permission_requests=[], pending_user_dialog_requests=[])

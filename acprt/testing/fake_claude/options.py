@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-__all__ = ["Options"]
+__all__ = ["RELEASE", "Options"]
+
+RELEASE = "2.1.332"
+"""The release of the real command that the fake follows."""
 
 
 class Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from acprt.testing.fake_claude.options import RELEASE
+
 if TYPE_CHECKING:
     from acprt.testing.fake_claude.command import FakeClaude
 
@@ -41,7 +43,7 @@ class Stage:
             skills=[],
             plugins=[],
             apiKeySource="none",
-            claude_code_version="2.1.332",
+            claude_code_version=RELEASE,
             capabilities=["interrupt_receipt_v1", "msg_lifecycle_v1"],
             messaging_socket_path="/src/fake.sock",
         )

@@ -49,8 +49,14 @@ def agent_v1() -> Agent:
     """A new testy for clients of version 1: every stable method, and every command."""
     agent = Agent("testy", version="1.0.0", title="Testy", capabilities=_CAPABILITIES, auth_methods=[_SIGN_IN])
     sessions = Sessions()
-    ids = Ids()
+    _serve_sign_in(agent)
+    _serve_sessions(agent, sessions)
+    _serve_settings(agent, sessions)
+    _serve_turns(agent, sessions, Ids())
+    return agent
 
+
+def _serve_sign_in(agent: Agent) -> None:
     @agent.method
     async def authenticate(request: v1.AuthenticateRequest) -> v1.AuthenticateResponse:
         if request.method_id != _SIGN_IN.id:
@@ -61,6 +67,8 @@ def agent_v1() -> Agent:
     async def log_out(request: v1.LogoutRequest) -> v1.LogoutResponse:
         return v1.LogoutResponse()
 
+
+def _serve_sessions(agent: Agent, sessions: Sessions) -> None:
     @agent.method
     async def new_session(request: v1.NewSessionRequest) -> v1.NewSessionResponse:
         session = _opened(sessions.new(), request)
@@ -92,6 +100,8 @@ def agent_v1() -> Agent:
         await sessions.close(request.session_id)
         return v1.DeleteSessionResponse()
 
+
+def _serve_settings(agent: Agent, sessions: Sessions) -> None:
     @agent.method
     async def set_mode(request: v1.SetSessionModeRequest) -> v1.SetSessionModeResponse:
         session = sessions.get(request.session_id)
@@ -110,6 +120,8 @@ def agent_v1() -> Agent:
         session.verbosity = request.value
         return v1.SetSessionConfigOptionResponse(config_options=session.config_options())
 
+
+def _serve_turns(agent: Agent, sessions: Sessions, ids: Ids) -> None:
     @agent.on_receive_notification
     async def cancel(note: v1.CancelNotification) -> None:
         session = sessions.find(note.session_id)
@@ -133,8 +145,6 @@ def agent_v1() -> Agent:
             id = ids.message(f"testy-message-{stop_reason.replace('_', '-')}")
             turn.send(updates.agent_message("\n".join(turn.report), message_id=id))
         return v1.PromptResponse(stop_reason=stop_reason)
-
-    return agent
 
 
 def _opened(
