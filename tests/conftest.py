@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib.util
+import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -25,8 +26,16 @@ hypothesis.settings.load_profile("any machine")
 LOOPS = ["asyncio", "uvloop"] if importlib.util.find_spec("uvloop") else ["asyncio"]
 
 
+WISHES = ["FORCE_COLOR", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"]
+WISHES += ["COLUMNS", "LINES", "PY_COLORS", "PYTEST_ADDOPTS", "ACPRT_TRACE", "ACPRT_TRACE_PROCESS"]
+"""What whoever starts the suite may want of programs in general; a test that is about one of them sets it."""
+
+
+@pytest.hookimpl(trylast=True)  # pytest itself has looked at them by then
 def pytest_configure(config: pytest.Config) -> None:
     """Make what this process was given, and what its children inherit, the same wherever the suite is started."""
+    for name in WISHES:
+        os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell script: its Ctrl-C says nothing
         signal.signal(signal.SIGINT, signal.default_int_handler)
     ignore_slow_callbacks()

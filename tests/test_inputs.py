@@ -205,8 +205,15 @@ class TestStartUp:
 
     def test_command_speaks_plain_text(self, run) -> None:
         async def main() -> None:
-            with pytest.raises(TimeoutError, match=r"1 lines? of the peer .* no JSON-RPC.*Welcome to agent"):
-                await initialize("sh -c 'echo Welcome to agent; cat >/dev/null'", timeout=1.0)
+            spoken = asyncio.Event()
+            client = acprt.Endpoint("client")
+            client.trace(lambda event: spoken.set() if b"Welcome" in event.line else None)
+            command = "sh -c 'read request; echo Welcome to agent; cat >/dev/null'"
+            async with client.connect(acprt.AgentProcess.parse(command)) as cx:
+                sent = cx.send_request("initialize", {"protocolVersion": 1})
+                await spoken.wait()
+                with pytest.raises(TimeoutError, match=r"1 lines? of the peer .* no JSON-RPC.*Welcome to agent"):
+                    await sent.block_task(timeout=0.2)
 
         run(main())
 

@@ -27,3 +27,12 @@ async def ready_client_of(agent: acprt.Endpoint, hello: Any = HELLO_V1) -> Async
 def prompt_params(session_id: str = "s", text: str = "hi") -> dict[str, Any]:
     """Params of `session/prompt`, in either version."""
     return {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
+
+
+async def answer_of(agent: acprt.Endpoint, params: Any) -> Any:
+    """What a client gets for its `initialize`."""
+    async with raw_client_of(agent) as client:
+        client.request(0, "initialize", params)
+        answer = await client.receive()
+        assert answer["id"] == 0
+        return answer.get("result", answer.get("error"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,14 @@ def begin(peer: RawCommand, uuid: str) -> None:
 async def read(turn: Any) -> list[claude.Message]:
     """Every message of a turn."""
     return [message async for message in turn]
+
+
+async def read_until(turn: Any, happened: Callable[[], object]) -> list[claude.Message]:
+    """The messages of a turn up to the one that makes `happened()` true; the rest stays to be read."""
+    messages: list[claude.Message] = []
+    while not happened():
+        messages.append(await anext(turn))
+    return messages
 
 
 def texts(messages: list[claude.Message]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 import acprt
 from acprt import acp
 from acprt.acp import v1
+from tests.arrivals import Arrivals
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "claude_as_acp.py"
@@ -21,10 +22,12 @@ FAKE = [sys.executable, "-m", "acprt.testing.fake_claude"]
 
 
 @asynccontextmanager
-async def session_of_example(answer: Any = acp.allow_first, **env: str) -> AsyncIterator[tuple[Any, Any, list[Any]]]:
+async def session_of_example(
+    answer: Any = acp.allow_first, **env: str
+) -> AsyncIterator[tuple[Any, Any, Arrivals[Any]]]:
     """A session with the example, its connection, and every update that its client hears."""
     client = acp.Client("test", version="0")
-    heard: list[Any] = []
+    heard: Arrivals[Any] = Arrivals()
 
     @client.method
     async def permission(request: v1.RequestPermissionRequest) -> v1.RequestPermissionResponse:
@@ -46,16 +49,6 @@ async def session_of_example(answer: Any = acp.allow_first, **env: str) -> Async
             yield session, cx, heard
 
 
-async def until(heard: list[Any], wanted: Any) -> Any:
-    """The first thing heard that is wanted."""
-    async with asyncio.timeout(20):
-        while True:
-            for each in heard:
-                if wanted(each):
-                    return each
-            await asyncio.sleep(0.01)
-
-
 async def play(session: Any, prompt: str) -> list[Any]:
     """The updates of a whole turn."""
     return [update async for update in session.prompt(prompt)]
@@ -63,6 +56,11 @@ async def play(session: Any, prompt: str) -> list[Any]:
 
 def tool_updates(updates: list[Any], id: str) -> list[Any]:
     return [u for u in updates if isinstance(u, v1.ToolCall | v1.ToolCallUpdate) and u.tool_call_id == id]
+
+
+def completion_of(id: str) -> Callable[[Any], bool]:
+    """Whether an update is the one that completes a tool call."""
+    return lambda update: any(u.status == "completed" for u in tool_updates([update], id))
 
 
 def said(updates: list[Any], kind: type[Any]) -> str:
@@ -182,9 +180,9 @@ class TestClaudeAsAcp:
 
         async def main() -> None:
             async with session_of_example() as (session, _cx, heard):
-                await play(session, "shell 0.2")
-                assert tool_updates(heard, "toolu_b")[-1].status == "in_progress"
-                await until(heard, lambda u: "Noted:" in said([u], v1.AgentMessageChunk))
+                updates = await play(session, "shell 0.2")
+                assert tool_updates(updates, "toolu_b")[-1].status == "in_progress"
+                await heard.first(lambda u: "Noted:" in said([u], v1.AgentMessageChunk))
                 end = tool_updates(heard, "toolu_b")[-1]
                 assert (end.status, shown(end)) == ("completed", ['Background command "bg" completed (exit code 0)'])
 
@@ -195,7 +193,7 @@ class TestClaudeAsAcp:
             async with session_of_example() as (session, _cx, heard):
                 for prompt, call in (("agent 0", "toolu_call_a"), ("resume 0", "toolu_call_b")):
                     await play(session, prompt)
-                    await until(heard, lambda u, call=call: u in tool_updates(heard, call) and u.status == "completed")
+                    await heard.first(completion_of(call))
                 await play(session, "late")
                 assert [u.status for u in tool_updates(heard, "toolu_call_b")][-1] == "completed"
                 assert not [u for u in heard if isinstance(u, v1.ToolCallUpdate) and u.status == "failed"]
@@ -230,10 +228,10 @@ class TestClaudeAsAcp:
     def test_commands_and_modes_are_offered_and_a_mode_is_set(self, run) -> None:
         async def main() -> None:
             async with session_of_example() as (session, cx, heard):
-                commands = await until(heard, lambda u: isinstance(u, v1.AvailableCommandsUpdate))
+                commands = await heard.first(lambda u: isinstance(u, v1.AvailableCommandsUpdate))
                 assert [command.name for command in commands.available_commands] == ["compact"]
                 await cx.send_request(v1.SetSessionModeRequest(session_id=session.id, mode_id="plan")).block_task()
-                assert await until(heard, lambda u: u == v1.CurrentModeUpdate(current_mode_id="plan"))
+                assert await heard.first(lambda u: u == v1.CurrentModeUpdate(current_mode_id="plan"))
 
         run(main(), timeout=40)
 

@@ -147,12 +147,17 @@ class TestRuns:
         assert "runs" in tracker.tasks
 
     def test_flood_of_tasks_that_never_end_is_bounded_and_costs_the_same_for_each(self) -> None:
-        """At 2 µs each; 20,000 of them took 10 s when each looked for one to forget."""
+        """Past the bound each costs what it did before; hundreds of times that when each looked for one to forget."""
         tracker = claude.TaskTracker()
-        began = time.process_time()
-        for number in range(20_000):
-            tracker.apply(claude.TaskStartedMessage(task_id=f"t{number}", run_id="r1"))
-        assert time.process_time() - began < 2
+
+        def seconds(first: int) -> float:
+            began = time.process_time()
+            for number in range(first, first + 10_000):
+                tracker.apply(claude.TaskStartedMessage(task_id=f"t{number}", run_id="r1"))
+            return time.process_time() - began
+
+        within_the_bound = seconds(0)
+        assert seconds(10_000) < 25 * within_the_bound
         assert len(tracker.tasks) == 10_000
         assert "t19999" in tracker.tasks
 

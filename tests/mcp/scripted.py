@@ -136,3 +136,15 @@ async def until(condition: Any, turns: int = 2000) -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError("it did not come about")
+
+
+def cancel(id: int, **members: Any) -> dict[str, Any]:
+    """A cancel, in the words of either era."""
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id} | members}
+
+
+async def request_of(peer: RawPeer) -> dict[str, Any]:
+    """The next line, which must be a request."""
+    message: dict[str, Any] = await peer.receive()
+    assert "id" in message, message
+    return message

@@ -317,7 +317,7 @@ class TestEncode:
             {"additional": {"x": object()}},
             {"additional": {"x": Raw(b"\n{")}},
         ],
-        ids=str,
+        ids=lambda changes: next(iter(changes)),
     )
     def test_value_that_is_not_of_the_wire_cannot_be_written(self, changes):
         """A member of its own among the additional ones would override the real one on its way."""

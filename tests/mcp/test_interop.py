@@ -17,6 +17,7 @@ import pytest
 
 import acprt
 from acprt import mcp
+from tests.arrivals import Arrivals
 from tests.mcp.scripted import LEGACY, MODERN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,8 +126,8 @@ class Server:
         options: dict[str, Any] = {"info": INFO, "capabilities": {"sampling": {}} if era is LEGACY else {}}
         dialect = mcp.negotiated("client", **options) if era is None else mcp.dialect(era, "client", **options)
         self.client = acprt.Endpoint("client", dialect=dialect)
-        self.said: list[str] = []
-        self.notes: list[Any] = []
+        self.said: Arrivals[str] = Arrivals()
+        self.notes: Arrivals[Any] = Arrivals()
         self.asked: list[Any] = []
         self.transport = acprt.AgentProcess(*command, on_stderr=self.said.append)
         self.client.on_receive_dispatch(self._heard)
@@ -137,9 +138,7 @@ class Server:
         return acprt.Handled.no(dispatch)
 
     async def says(self, text: str) -> None:
-        async with asyncio.timeout(20):
-            while not any(text in line for line in self.said):
-                await asyncio.sleep(0.005)
+        await self.said.first(lambda line: text in line)
 
 
 async def called(cx: acprt.Connection, name: str, **arguments: Any) -> Any:
@@ -189,9 +188,7 @@ async def subscriptions(server: Server, *, can_end: bool) -> None:
         return sum(note[0] == method for note in server.notes)
 
     async def until_told(method: str, times: int) -> None:
-        async with asyncio.timeout(20):
-            while told(method) < times:
-                await asyncio.sleep(0.005)
+        await server.notes.until(lambda: told(method) >= times)
 
     async with server.client.connect(server.transport) as cx:
         await mcp.negotiate(cx)

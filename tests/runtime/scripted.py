@@ -130,6 +130,14 @@ async def scripted(endpoint: acprt.Endpoint) -> AsyncIterator[tuple[acprt.Connec
         await cx.aclose()
 
 
+async def served(endpoint: acprt.Endpoint) -> tuple[asyncio.Task[None], ScriptedTransport]:
+    """A running `serve()` and its scripted transport."""
+    transport = ScriptedTransport()
+    serving = asyncio.create_task(endpoint.serve(transport))
+    await asyncio.sleep(0)
+    return serving, transport
+
+
 def keeper() -> tuple[acprt.Endpoint, list[acprt.Responder[Any]]]:
     """An endpoint that answers no `ask` by itself, and the responders that it keeps, in the order of the requests."""
     endpoint = acprt.Endpoint("keeper")
@@ -140,6 +148,31 @@ def keeper() -> tuple[acprt.Endpoint, list[acprt.Responder[Any]]]:
         kept.append(responder)
 
     return endpoint, kept
+
+
+def keeper_by_id() -> tuple[acprt.Endpoint, dict[Any, acprt.Responder[Any]]]:
+    """The same, kept by the ids of the requests."""
+    endpoint = acprt.Endpoint("keeper")
+    kept: dict[Any, acprt.Responder[Any]] = {}
+
+    @endpoint.on_receive_request("ask")
+    async def ask(_params: Any, responder: acprt.Responder[Any], _cx: acprt.Connection) -> None:
+        kept[responder.id] = responder
+
+    return endpoint, kept
+
+
+async def fail_with(error: Exception) -> None:
+    """Work that fails."""
+    raise error
+
+
+async def outcome_of(sent: acprt.SentRequest[Any]) -> acprt.Result[Any]:
+    """What a waiter gets, as a value."""
+    try:
+        return acprt.Ok(await sent.block_task(timeout=5))
+    except acprt.RpcError as failure:
+        return acprt.Err(failure)
 
 
 async def until_idle() -> None:

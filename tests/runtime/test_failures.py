@@ -175,7 +175,7 @@ class TestFailures:
     @pytest.mark.parametrize(
         "returned",
         [True, 0, "text", acprt.Handled.no(42), acprt.Handled.no(object()), acprt.Handled.no(acprt.Handled)],
-        ids=repr,
+        ids=["True", "0", "text", "Handled of 42", "Handled of an object", "Handled of a type"],
     )
     def test_handler_that_returns_nonsense(self, run, returned, caplog):
         """DL-06, HC-02: what is neither None nor Handled, or passes on no message, is the handler's failure."""

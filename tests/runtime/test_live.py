@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -103,32 +102,34 @@ class TestDumpOnSignal:
     def test_an_agent_whose_handler_blocks_the_loop_tells_where(self):
         """On stderr, by default; stdout stays the protocol's."""
         agent = python_code(
-            "import time, acprt\n"
+            "import sys, time, acprt\n"
             "agent = acprt.Endpoint('stuck')\n"
             "@agent.on_receive_request('block')\n"
             "async def block(params, responder, cx):\n"
+            "    print('blocking', file=sys.stderr, flush=True)\n"
             "    time.sleep(30)\n"
             "acprt.dump_on_signal()\n"
-            "print('ready', flush=True)\n"
             "acprt.run(agent)\n"
         )
         with subprocess.Popen(agent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             assert child.stdin is not None
             assert child.stdout is not None
-            assert child.stdout.readline() == b"ready\n"
-            child.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"block"}\n')
-            child.stdin.flush()
-            lines: list[str] = []
-            deadline = time.monotonic() + 20
-            reader = threading.Thread(target=lambda: lines.extend(line.decode() for line in child.stderr or ()))
-            reader.start()
-            while "stuck: open" not in "".join(lines) or "in block" not in "".join(lines):
-                assert time.monotonic() < deadline, lines
+            assert child.stderr is not None
+            try:
+                child.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"block"}\n')
+                child.stdin.flush()
+                assert child.stderr.readline() == b"blocking\n"
                 child.send_signal(signal.SIGUSR1)
-                time.sleep(0.05)
-            child.kill()
-            reader.join()
-        assert "running  " in "".join(lines)
+                told = ""
+                while "in block" not in told:  # where the main thread is comes last
+                    line = child.stderr.readline()
+                    assert line, told
+                    told += line.decode()
+            finally:
+                child.kill()
+            assert child.stdout.read() == b""
+        assert "stuck: open" in told
+        assert "running  " in told
 
     @pytest.mark.skipif(sys.platform == "win32", reason="signals")
     def test_two_loops_in_two_threads_are_both_told(self, run):

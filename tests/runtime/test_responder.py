@@ -1,4 +1,4 @@
-"""Answering the peer's requests: one answer each, whoever gives it, and whatever follows it."""
+"""Answering the peer's requests: one answer each, whoever gives it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,14 @@ import msgspec
 import pytest
 
 import acprt
-from acprt.limits import Limits
 from tests.rawpeer import raw_client_of, raw_server_for
-from tests.runtime.scripted import error, request, result, scripted, until_idle
+from tests.runtime.scripted import error, keeper_by_id, request, result, scripted, until_idle
 
 Requests = acprt.Responder[Any]
 
 
 class Reply(msgspec.Struct, rename="camel"):
     full_text: str
-
-
-def _keeper() -> tuple[acprt.Endpoint, dict[Any, Requests]]:
-    """An endpoint that keeps the responder of every `ask`, by id."""
-    endpoint = acprt.Endpoint("keeper")
-    kept: dict[Any, Requests] = {}
-
-    @endpoint.on_receive_request("ask")
-    async def ask(_params: Any, responder: Requests, _cx: acprt.Connection) -> None:
-        kept[responder.id] = responder
-
-    return endpoint, kept
 
 
 class TestAnswer:
@@ -58,7 +45,7 @@ class TestAnswer:
     )
     def test_each_way_of_answering_is_one_line(self, run, answer, expected):
         """RS-01, RS-09: a value, typed or plain, a result, an error, a text."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -72,7 +59,7 @@ class TestAnswer:
     @pytest.mark.parametrize("value", [None, True, 0, -1.5, "", "text", [], [None], {}, {"a": {"b": []}}])
     def test_any_json_value_is_a_result(self, run, value):
         """RS-04."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -85,7 +72,7 @@ class TestAnswer:
 
     def test_neither_ok_nor_err_is_a_type_error_and_no_answer(self, run):
         """RS-01: a mistake of ours is not sent to the peer."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -100,7 +87,7 @@ class TestAnswer:
 
     def test_answers_may_come_later_from_elsewhere_and_in_any_order(self, run):
         """RS-03: from another handler, from a task, after later requests."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         @endpoint.on_receive_notification("answer")
         async def answer(params: Any, _cx: acprt.Connection) -> None:
@@ -126,7 +113,7 @@ class TestAnswer:
 
     def test_accessors_tell_id_method_and_cancellation(self, run):
         """RS-10: the id as the peer wrote it."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -145,7 +132,7 @@ class TestAnswer:
 
     def test_unusual_error_passes_unchanged(self, run):
         """RS-11, ER-06: any code, an empty message, no data member when there is no data."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -158,7 +145,7 @@ class TestAnswer:
 
     def test_answering_puts_the_request_out_of_flight(self, run):
         """RS-12: answered, failed or dropped, it is gone from the table."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
         connections: list[acprt.Connection] = []
 
         @endpoint.on_receive_notification("look")
@@ -185,7 +172,7 @@ class TestAnswer:
 
     def test_answering_after_the_end_of_the_connection_is_harmless(self, run):
         """RS-02, PY-64: a peer that is gone is nobody's failure; what was owed was answered at the end."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_server_for(endpoint) as (cx, peer):
@@ -202,7 +189,7 @@ class TestAnswer:
 class TestFirstAnswerWins:
     def test_second_answer_is_ignored_with_a_warning(self, run, caplog):
         """RS-01, RS-07: it never reaches the wire."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -272,7 +259,7 @@ class TestDropped:
 
     def test_stashed_responder_that_is_dropped_later_is_answered_for(self, run):
         """RS-05, DEC-14: nothing but the stash holds it; the loop does not."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -339,7 +326,7 @@ class TestDropped:
 class TestUnwritableAnswer:
     def test_value_that_is_no_json_becomes_an_error_for_that_id(self, run):
         """RS-08, OU-13: the reason is told, the connection lives."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -359,7 +346,7 @@ class TestUnwritableAnswer:
     @pytest.mark.parametrize("value", ["\ud800", {"deep": ["\udfff"]}, {"\ud800": 1}])
     def test_lone_surrogate_becomes_an_error_for_that_id(self, run, value):
         """RS-08."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -376,7 +363,7 @@ class TestUnwritableAnswer:
 
     def test_error_data_that_is_no_json_becomes_a_bare_internal_error(self, run):
         """OU-13."""
-        endpoint, kept = _keeper()
+        endpoint, kept = keeper_by_id()
 
         async def main():
             async with raw_client_of(endpoint) as peer:
@@ -384,133 +371,6 @@ class TestUnwritableAnswer:
                 await peer.settled()
                 kept[1].respond_with_error(acprt.RpcError(-5, "x", data=object()))
                 assert await peer.receive() == error(1, -32603, "Internal error")
-
-        run(main())
-
-
-class TestAfterResponse:
-    def test_hook_of_a_method_runs_behind_the_answer(self, run):
-        """On the wire the answer is first, always."""
-        endpoint = acprt.Endpoint("x")
-
-        @endpoint.method("ask")
-        async def ask(params: Any, cx: acprt.Connection) -> str:
-            cx.after_response(lambda: cx.send_notification("after", {"id": params["id"]}))
-            await asyncio.sleep(0)
-            cx.send_notification("before")
-            return "answer"
-
-        async def main():
-            async with raw_client_of(endpoint) as peer:
-                for id in range(200):
-                    peer.request(id, "ask", {"id": id})
-                answered, told = [], 0
-                for _ in range(600):
-                    line = await peer.receive()
-                    if line.get("result") == "answer":
-                        answered.append(line["id"])
-                    elif line["method"] == "after":
-                        assert line["params"]["id"] == answered[told]
-                        told += 1
-                assert told == 200
-
-        run(main())
-
-    def test_hook_may_be_a_coroutine_function(self, run):
-        """What it returns to await runs beside the loop."""
-        endpoint = acprt.Endpoint("x")
-
-        @endpoint.on_receive_request("ask")
-        async def ask(_params: Any, responder: Requests, cx: acprt.Connection) -> None:
-            async def after() -> None:
-                await asyncio.sleep(0)
-                cx.send_notification("after")
-
-            cx.after_response(after)
-            responder.respond("answer")
-            cx.after_response(lambda: cx.send_notification("at once"))
-
-        async def main():
-            async with raw_client_of(endpoint) as peer:
-                peer.request(1, "ask")
-                lines = [await peer.receive() for _ in range(3)]
-                assert lines[0] == result(1, "answer")
-                assert [line["method"] for line in lines[1:]] == ["at once", "after"]
-
-        run(main())
-
-    def test_hook_in_a_batch_runs_behind_the_array(self, run):
-        """The answer leaves with the array, not with its slot."""
-        endpoint, kept = _keeper()
-
-        @endpoint.method("announce")
-        async def announce(_params: Any, cx: acprt.Connection) -> str:
-            cx.after_response(lambda: cx.send_notification("after"))
-            return "done"
-
-        async def main():
-            async with raw_client_of(endpoint) as peer:
-                peer.send([{"jsonrpc": "2.0", "id": id, "method": m} for id, m in ((1, "announce"), (2, "ask"))])
-                assert await peer.settled() == []
-                kept[2].respond("kept")
-                assert await peer.settled() == [
-                    [result(1, "done"), result(2, "kept")],
-                    {"jsonrpc": "2.0", "method": "after"},
-                ]
-
-        run(main())
-
-    def test_failing_hook_costs_only_itself(self, run, caplog):
-        """One hook must not take another hook or the connection with it."""
-        endpoint = acprt.Endpoint("x")
-
-        @endpoint.method("ask")
-        async def ask(_params: Any, cx: acprt.Connection) -> None:
-            cx.after_response(lambda: 1 / 0)
-            cx.after_response(lambda: cx.send_notification("second"))
-
-        async def main():
-            async with raw_client_of(endpoint) as peer:
-                peer.request(1, "ask")
-                assert await peer.settled() == [result(1, None), {"jsonrpc": "2.0", "method": "second"}]
-
-        run(main())
-        assert "after_response" in caplog.text
-
-    def test_outside_a_request_it_is_an_error(self, run):
-        """A hook that can never run is refused."""
-
-        async def main():
-            async with raw_server_for(acprt.Endpoint("x")) as (cx, _peer):
-                with pytest.raises(RuntimeError, match="after_response"):
-                    cx.after_response(lambda: None)
-
-        run(main())
-
-    def test_hook_may_return_a_future(self, run):
-        """A future is awaited like a coroutine; at the end of the connection it does not hold up the close."""
-
-        async def main():
-            endpoint = acprt.Endpoint("x", limits=Limits(drain_seconds=0.05))
-            loop = asyncio.get_running_loop()
-            futures = [loop.create_future(), loop.create_future()]
-
-            @endpoint.on_receive_request("ask")
-            async def ask(_params: Any, responder: acprt.Responder[Any], cx: acprt.Connection) -> None:
-                future = futures.pop()
-                cx.after_response(lambda: future)
-                kept.append(responder)
-
-            kept: list[acprt.Responder[Any]] = []
-            async with raw_client_of(endpoint) as peer:
-                peer.request(1, "ask")
-                peer.request(2, "ask")
-                await peer.settled()
-                kept[0].respond(None)
-                await peer.receive()
-                peer.cancel(2)
-                peer.close_write()
-                await asyncio.wait_for(peer.at_eof.wait(), 10)
 
         run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import subprocess
@@ -12,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from acprt.errors import RpcError
 from acprt.limits import Limits
 from acprt.transports.process import AgentProcess
 from acprt.wire.lines import OversizedLine
@@ -166,13 +170,29 @@ def descriptors() -> list[str]:
     return sorted(found)
 
 
-def has_children() -> bool:
-    """Whether this process has a child, a zombie included."""
+def children() -> set[int]:
+    """The pids of this process's children, zombies included; without /proc 0 for whichever there are."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
-        return False
-    return True
+        return set()
+    if not Path("/proc/self").exists():
+        return {0}
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if int(stat.read_text(errors="replace").rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(stat.parent.name))
+    return found
+
+
+def has_children() -> bool:
+    """Whether this process has a child, a zombie included, beside those that it had before the test."""
+    return bool(children() - children_before)
+
+
+children_before: set[int] = set()
+"""Of an earlier test that failed, or of the program that became this one."""
 
 
 def run_script(script: str, status: int = 0) -> str:
@@ -182,3 +202,17 @@ def run_script(script: str, status: int = 0) -> str:
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     return done.stdout
+
+
+def spawn_error(agent: AgentProcess) -> RpcError:
+    """Why `agent` cannot be started."""
+    with pytest.raises(RpcError) as caught:
+        opened(agent)
+    return caught.value
+
+
+def pid_of(agent: AgentProcess) -> int:
+    """The pid of the child, which was started."""
+    status = agent.child_status()
+    assert status is not None
+    return status.pid

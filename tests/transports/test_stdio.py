@@ -181,16 +181,17 @@ async def main():
     sink, before = Sink(), [os.fstat(fd)[:3] for fd in range(3)]
     opened = descriptors()
     highest = max(opened)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     failures = 0
     for spare in range(12):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare, 4096))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + spare, hard))
         transport = stdio()
         try:
             transport.open(sink, Limits())
         except OSError:
             failures += 1
         finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 4096))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         await transport.aclose()
         assert [os.fstat(fd)[:3] for fd in range(3)] == before
         assert descriptors() == opened, (spare, descriptors(), opened)

@@ -1,30 +1,15 @@
-"""`Projection`: chunks, snapshots and patches of every kind become the current session. Updates come as JSON."""
+"""`Projection`: chunks, snapshots and patches become the current session. Updates come as JSON."""
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import msgspec
 import pytest
-from msgspec import UNSET
 
 from acprt.acp import v2
 from acprt.acp.sessions_v2 import Projection
-from tests.acp.sessions_v2.wire import chunk, decoded, idle, state, text, update
-
-
-def projected(*updates: dict[str, Any]) -> Projection:
-    """The projection of these updates, in this order."""
-    projection = Projection()
-    for each in updates:
-        projection.apply(decoded(each))
-    return projection
-
-
-def encoded(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
+from tests.acp.sessions_v2.wire import chunk, decoded, projected, state, text, update
 
 # -- messages -----------------------------------------------------------------------------------------------------
 
@@ -94,113 +79,6 @@ def test_blocks_that_are_no_text_are_kept_in_content() -> None:
     (message,) = projection.messages
     assert message.text == "see this"
     assert isinstance(message.content[1], v2.ImageContent)
-
-
-# -- tool calls ---------------------------------------------------------------------------------------------------
-
-FULL_CALL = update(
-    "tool_call_update",
-    toolCallId="c",
-    name="edit_file",
-    title="Edit",
-    kind="edit",
-    status="in_progress",
-    content=[{"type": "content", "content": text("diff")}],
-    locations=[{"path": "/a", "line": 3}],
-    rawInput={"path": "/a"},
-    rawOutput=[1],
-    capabilities={"cancel": {}},
-    _meta={"k": 1},
-)
-
-
-def test_first_update_creates_a_tool_call_with_the_protocol_defaults() -> None:
-    call = projected(update("tool_call_update", toolCallId="c")).tool_calls["c"]
-    assert (call.name, call.title, call.kind, call.status) == (None, None, "other", "pending")
-    assert (call.content, call.locations, call.raw_input, call.raw_output) == ([], [], UNSET, UNSET)
-
-
-def test_absent_members_leave_a_tool_call_as_it_was() -> None:
-    once = projected(FULL_CALL).tool_calls["c"]
-    twice = projected(FULL_CALL, update("tool_call_update", toolCallId="c")).tool_calls["c"]
-    assert once == twice
-
-
-def test_null_clears_each_member_of_a_tool_call_to_its_default() -> None:
-    members = [name for name in FULL_CALL if name not in ("sessionUpdate", "toolCallId")]
-    cleared = update("tool_call_update", toolCallId="c", **dict.fromkeys(members))
-    assert (
-        projected(FULL_CALL, cleared).tool_calls["c"]
-        == projected(update("tool_call_update", toolCallId="c")).tool_calls["c"]
-    )
-
-
-def test_values_replace_members_of_a_tool_call() -> None:
-    changed = update("tool_call_update", toolCallId="c", status="completed", content=[], rawOutput=False)
-    call = projected(FULL_CALL, changed).tool_calls["c"]
-    assert (call.status, call.content, call.raw_output, call.title) == ("completed", [], False, "Edit")
-    assert call.is_final
-
-
-def test_content_chunks_append_to_a_tool_call_and_create_one() -> None:
-    piece = update("tool_call_content_chunk", toolCallId="c", content={"type": "content", "content": text("x")})
-    assert len(projected(FULL_CALL, piece).tool_calls["c"].content) == 2
-    assert len(projected(piece).tool_calls["c"].content) == 1
-
-
-def test_status_that_is_not_known_is_kept_and_counts_as_in_progress() -> None:
-    call = projected(update("tool_call_update", toolCallId="c", status="_napping")).tool_calls["c"]
-    assert call.status == "_napping"
-    assert not call.is_final
-
-
-# -- terminals ----------------------------------------------------------------------------------------------------
-
-
-def test_terminal_output_appends_chunks_and_a_snapshot_replaces_them() -> None:
-    def more(data: bytes) -> dict[str, Any]:
-        return update("terminal_output_chunk", terminalId="t", data=encoded(data))
-
-    snapshot = update("terminal_update", terminalId="t", output={"data": encoded(b"new\n")})
-    terminal = projected(more(b"\xff\x00a"), more(b"b")).terminals["t"]
-    assert bytes(terminal.output) == b"\xff\x00ab"
-    terminal = projected(more(b"old"), snapshot, more(b"more")).terminals["t"]
-    assert terminal.text == "new\nmore"
-
-
-def test_null_clears_terminal_members() -> None:
-    full = update(
-        "terminal_update", terminalId="t", command="make", cwd="/w", output={"data": encoded(b"x")},
-        exitStatus={"exitCode": 1}, size={"cols": 80, "rows": 24}, capabilities={"cancel": {}},
-    )  # fmt: skip
-    cleared = update(
-        "terminal_update", terminalId="t", command=None, cwd=None, output=None, exitStatus=None, size=None,
-        capabilities=None,
-    )  # fmt: skip
-    assert projected(full).terminals["t"].has_exited
-    assert (
-        projected(full, cleared).terminals["t"] == projected(update("terminal_update", terminalId="t")).terminals["t"]
-    )
-
-
-def test_empty_exit_status_marks_a_terminal_as_exited() -> None:
-    assert projected(update("terminal_update", terminalId="t", exitStatus={})).terminals["t"].has_exited
-
-
-def test_only_the_end_of_terminal_output_is_kept() -> None:
-    projection = Projection(terminal_bytes=4)
-    for data in (b"abc", b"defg"):
-        projection.apply(decoded(update("terminal_output_chunk", terminalId="t", data=encoded(data))))
-    terminal = projection.terminals["t"]
-    assert (bytes(terminal.output), terminal.dropped) == (b"defg", 3)
-
-
-@pytest.mark.parametrize("data", ["@@@", "YQ", "Yé=="])
-def test_bytes_that_are_no_base64_change_nothing_and_are_kept_aside(data: str) -> None:
-    broken = update("terminal_output_chunk", terminalId="t", data=data)
-    projection = projected(update("terminal_output_chunk", terminalId="t", data=encoded(b"ok")), broken)
-    assert bytes(projection.terminals["t"].output) == b"ok"
-    assert len(projection.unapplied) == 1
 
 
 # -- plans, options, info, usage ----------------------------------------------------------------------------------
@@ -343,76 +221,6 @@ def test_timeline_has_the_order_of_first_appearance() -> None:
     )
     assert [record.id for record in projection.timeline] == ["u", "c", "k", "a"]
     assert projection.timeline[1] is projection.tool_calls["c"]
-
-
-# -- the state ----------------------------------------------------------------------------------------------------
-
-
-def test_new_session_is_idle_and_has_done_no_work() -> None:
-    projection = Projection()
-    assert (projection.state, projection.is_busy, projection.works, projection.last_end) == ("idle", False, 0, None)
-
-
-def test_work_begins_with_running_and_ends_with_the_first_idle() -> None:
-    projection = projected(state("running"), idle("end_turn"))
-    assert (projection.works, projection.in_work) == (1, False)
-    assert projection.last_end is not None
-    assert projection.last_end.stop_reason == "end_turn"
-
-
-def test_requires_action_may_begin_work_and_does_not_interrupt_it() -> None:
-    projection = projected(state("requires_action"), state("running"), state("requires_action"))
-    assert (projection.works, projection.in_work, projection.state) == (1, True, "requires_action")
-
-
-def test_repeated_snapshots_are_no_further_work_and_no_further_end() -> None:
-    projection = projected(idle("end_turn"), state("running"), state("running"), idle("end_turn"), idle("cancelled"))
-    assert projection.works == 1
-    assert projection.last_end is not None
-    assert projection.last_end.stop_reason == "end_turn"
-
-
-@pytest.mark.parametrize("name", ["unknown", "_warming_up"])
-def test_state_that_is_not_known_is_busy_but_begins_and_ends_no_work(name: str) -> None:
-    projection = projected(state(name))
-    assert (projection.state, projection.is_busy, projection.works) == (name, True, 0)
-    projection = projected(state("running"), state(name))
-    assert (projection.is_busy, projection.in_work) == (True, True)
-
-
-def test_idle_without_a_reason_ends_work_too() -> None:
-    projection = projected(state("running"), idle())
-    assert projection.last_end is not None
-    assert projection.last_end.stop_reason is None
-
-
-def test_background_is_a_snapshot_of_every_state_update() -> None:
-    listed = [{"type": "terminal", "terminalId": "t"}, {"type": "_dream"}]
-    projection = projected(state("running", background=listed))
-    assert projection.background is not None
-    assert len(projection.background) == 2
-    assert projected(state("running", background=listed), state("idle", background=[])).background == []
-    assert projected(state("running", background=listed), state("idle")).background is None
-
-
-def test_messages_belong_to_the_work_they_were_first_seen_in() -> None:
-    """A user's message before any work belongs to the next one: prompts are inserted before the work on them begins."""
-    projection = projected(
-        chunk("q1", "u1", "user_message_chunk"), state("running"), chunk("a1", "a1"), idle("end_turn"),
-        chunk("by the way", "b"),
-        chunk("q2", "u2", "user_message_chunk"), state("running"), chunk("a2", "a2"), chunk("late", "a1"),
-    )  # fmt: skip
-    works = [(message.id, message.work) for message in projection.messages]
-    assert works == [("u1", 1), ("a1", 1), ("b", None), ("u2", 2), ("a2", 2)]
-
-
-def test_messages_replayed_by_a_resume_wait_for_no_work() -> None:
-    projection = projected(chunk("q", "u", "user_message_chunk"), chunk("a", "a"), state("running"), chunk("b", "b"))
-    projection.apply_setup(v2.ResumeSessionResponse())
-    assert [message.work for message in projection.messages] == [1, None, 1]
-    projection = projected(chunk("q", "u", "user_message_chunk"), idle())
-    projection.apply_setup(v2.ResumeSessionResponse())
-    assert [message.work for message in projection.messages] == [None]
 
 
 def test_every_update_of_the_schema_can_be_applied() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from acprt.acp.sessions_v2 import Projection
 from acprt.acp.sessions_v2.replay import replay_of
-from tests.acp.sessions_v2.wire import chunk, decoded, idle, state, text, update
+from tests.acp.sessions_v2.wire import chunk, idle, projected, state, text, update
 
 HISTORY: list[dict[str, Any]] = [
     update("terminal_output_chunk", terminalId="t", data=base64.b64encode(b"\xffout").decode()),
@@ -48,27 +48,20 @@ KEPT = [
 ]
 
 
-def _projected(updates: list[dict[str, Any]]) -> Projection:
-    projection = Projection()
-    for each in updates:
-        projection.apply(decoded(each))
-    return projection
-
-
 @pytest.mark.parametrize("kept", KEPT)
 def test_replay_brings_back(kept: str) -> None:
-    old = _projected(HISTORY)
-    new = _projected([msgspec.json.decode(msgspec.json.encode(each)) for each in replay_of(old)])
+    old = projected(*HISTORY)
+    new = projected(*(msgspec.json.decode(msgspec.json.encode(each)) for each in replay_of(old)))
     assert _without_work(getattr(new, kept)) == _without_work(getattr(old, kept))
 
 
 def test_replay_tells_each_message_and_tool_call_once() -> None:
-    old = _projected([chunk("a"), chunk("b"), update("tool_call_update", toolCallId="c"), chunk("c")])
+    old = projected(chunk("a"), chunk("b"), update("tool_call_update", toolCallId="c"), chunk("c"))
     assert len(list(replay_of(old))) == 2
 
 
 def test_replay_tells_no_state() -> None:
-    new = _projected([msgspec.json.decode(msgspec.json.encode(each)) for each in replay_of(_projected(HISTORY))])
+    new = projected(*(msgspec.json.decode(msgspec.json.encode(each)) for each in replay_of(projected(*HISTORY))))
     assert (new.state, new.works) == ("idle", 0)
 
 

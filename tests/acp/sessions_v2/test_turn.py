@@ -1,40 +1,15 @@
-"""Turns on the wire: their stages, their updates, their ends, and what is sent when one is left early."""
+"""Turns on the wire: their stages, their updates, their text, and how they end by themselves."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 import acprt
-from acprt.acp import SessionClosed, SessionOverflow, sessions_v2, v2
-from tests.acp.sessions_v2.wire import V2Client, chunk, expect, idle, send_updates, serve_opening, state, text, update
-from tests.rawpeer import RawPeer, raw_server_for, turns
-
-
-@asynccontextmanager
-async def opened(client: acprt.Endpoint | None = None) -> AsyncIterator[tuple[sessions_v2.Session, RawPeer]]:
-    """A followed session `s`, and the raw agent behind it."""
-    async with raw_server_for(client or V2Client("c")) as (cx, peer):
-
-        async def open_it() -> sessions_v2.Session:
-            return await sessions_v2.session(cx, cwd="/w")
-
-        opening = asyncio.ensure_future(open_it())
-        await serve_opening(peer)
-        yield await opening, peer
-
-
-async def accept(peer: RawPeer, message_id: str = "m1") -> dict[str, Any]:
-    """Answer the next prompt; its params."""
-    request = await expect(peer, "session/prompt")
-    peer.respond(request["id"], {"messageId": message_id})
-    params: dict[str, Any] = request["params"]
-    return params
+from acprt.acp import SessionOverflow, v2
+from tests.acp.sessions_v2.wire import V2Client, accept, chunk, expect, idle, opened, send_updates, state, text, update
+from tests.rawpeer import turns
 
 
 def test_stages_are_awaited_one_by_one(run) -> None:
@@ -157,63 +132,6 @@ def test_refused_prompt_raises_everywhere_and_the_session_goes_on(run) -> None:
     run(main())
 
 
-def test_cancel_ends_at_idle_with_the_reason_cancelled(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            turn = session.prompt("go")
-            await accept(peer)
-            send_updates(peer, state("running"))
-            await turn.started()
-            turn.cancel()
-            assert (await expect(peer, "session/cancel"))["params"] == {"sessionId": "s"}
-            send_updates(peer, chunk("last words"))
-            await peer.settled()
-            assert not turn.is_finished
-            send_updates(peer, idle("cancelled"))
-            assert await turn == "cancelled"
-            turn.cancel()  # nothing is left to cancel
-            assert await peer.settled() == []
-
-    run(main())
-
-
-def test_cancel_before_the_work_began_ends_at_the_idle_that_answers_it(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            turn = session.prompt("go")
-            await accept(peer)
-            await turn.accepted()
-            turn.cancel()
-            await expect(peer, "session/cancel")
-            send_updates(peer, idle("cancelled"))
-            assert await turn == "cancelled"
-            assert await turn.text() == ""
-            with pytest.raises(acprt.RpcError) as raised:
-                await turn.started()
-            assert raised.value.code == -32800
-
-    run(main())
-
-
-def test_prompt_that_a_cancel_kept_out_of_the_conversation_is_cancelled(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            turn = session.prompt("go")
-            request = await expect(peer, "session/prompt")
-            turn.cancel()
-            await expect(peer, "session/cancel")
-            peer.respond_error(request["id"], -32800, "Request cancelled")
-            assert await turn == "cancelled"
-            with pytest.raises(acprt.RpcError) as raised:
-                await turn.accepted()
-            assert raised.value.code == -32800
-            send_updates(peer, chunk("by the way"))
-            await peer.settled()
-            assert await turn.text() == ""
-
-    run(main())
-
-
 def test_two_turns_of_one_session_each_have_their_own_end(run) -> None:
     async def main() -> None:
         async with opened() as (session, peer):
@@ -232,59 +150,6 @@ def test_two_turns_of_one_session_each_have_their_own_end(run) -> None:
             assert await second == "refusal"
             assert await second.text() == "b"
             assert first.stop_reason == "end_turn"
-
-    run(main())
-
-
-def test_block_left_early_cancels_and_waits_for_the_end(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-
-            async def use() -> sessions_v2.Turn:
-                async with session.prompt("go") as turn:
-                    async for _ in turn:
-                        break
-                return turn
-
-            using = asyncio.ensure_future(use())
-            await accept(peer)
-            send_updates(peer, state("running"))
-            await expect(peer, "session/cancel")
-            await turns()
-            assert not using.done()
-            send_updates(peer, idle("cancelled"))
-            assert (await using).stop_reason == "cancelled"
-
-    run(main())
-
-
-def test_block_left_early_waits_only_so_long(run, caplog) -> None:
-    async def main() -> None:
-        async with opened(V2Client("c", limits=acprt.Limits(cancel_grace_seconds=0.0))) as (session, peer):
-            with caplog.at_level(logging.WARNING, "acprt.acp"):
-                async with session.prompt("go"):
-                    pass
-            assert "did not end 0 s after session/cancel" in caplog.text
-            await expect(peer, "session/prompt")
-            await expect(peer, "session/cancel")
-
-    run(main())
-
-
-def test_block_left_by_a_cancellation_cancels_the_turn_and_does_not_wait(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-
-            async def use() -> None:
-                async with session.prompt("go"):
-                    await asyncio.Event().wait()
-
-            using = asyncio.ensure_future(use())
-            await accept(peer)
-            using.cancel()
-            await asyncio.wait([using])
-            assert using.cancelled()
-            await expect(peer, "session/cancel")
 
     run(main())
 
@@ -317,82 +182,6 @@ def test_dropped_turn_changes_nothing_for_the_agent(run) -> None:
             send_updates(peer, state("running"))
             assert await peer.settled() == []
             assert session.projection.in_work
-
-    run(main())
-
-
-def test_end_of_the_connection_fails_a_turn_whose_prompt_was_answered(run) -> None:
-    """No request is pending then: nothing else would tell it."""
-
-    async def main() -> None:
-        async with opened() as (session, peer):
-            turn = session.prompt("go")
-            await accept(peer)
-            send_updates(peer, state("running"))
-            await turn.started()
-            finished = asyncio.ensure_future(turn.finished())
-            await turns()
-            peer.close_write()
-            with pytest.raises(acprt.RpcError) as raised:
-                await finished
-            assert acprt.is_incoming_transport_closed(raised.value)
-            with pytest.raises(acprt.RpcError):
-                _ = [each async for each in turn]
-
-    run(main())
-
-
-def test_local_close_fails_a_turn_too(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            turn = session.prompt("go")
-            await accept(peer)
-            await turn.accepted()
-            finished = asyncio.ensure_future(turn.finished())
-            await turns()
-            await session.cx.aclose()
-            with pytest.raises(acprt.RpcError, match="closed"):
-                await finished
-
-    run(main())
-
-
-def test_prompt_on_a_connection_that_is_over_fails_in_the_turn(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            peer.close_write()
-            await session.cx.incoming_closed()
-            with pytest.raises(SessionClosed):
-                session.prompt("go")
-        async with opened() as (session, peer):
-            await session.cx.aclose()
-            with pytest.raises(SessionClosed):
-                session.prompt("go")
-
-    run(main())
-
-
-def test_block_left_because_the_connection_ended_raises_the_cause_and_not_another_error(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            with pytest.raises(acprt.RpcError) as raised:
-                async with session.prompt("go") as turn:
-                    await accept(peer)
-                    peer.close_write()
-                    await turn.finished()
-            assert acprt.is_incoming_transport_closed(raised.value)
-
-    run(main())
-
-
-def test_turn_of_a_session_that_is_left_fails(run) -> None:
-    async def main() -> None:
-        async with opened() as (session, peer):
-            turn = session.prompt("go")
-            await accept(peer)
-            session.abandon()
-            with pytest.raises(acprt.RpcError, match="session_closed"):
-                await turn
 
     run(main())
 

@@ -1,18 +1,25 @@
-"""The v2 messages that these tests send and expect, as JSON, and a client that follows sessions without a handshake."""
+"""The v2 messages that these tests send and expect, as JSON, and a client that follows sessions without a handshake:
+on the wire, or with updates alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 import acprt
-from acprt.acp import AcpDialect, v2
+from acprt.acp import AcpDialect, sessions_v2, v2
 from acprt.acp.sessions_v2.routing import update_route
 from acprt.runtime.handlers import Route
 from acprt.wire.payloads import decode_params, decoder_for
-from tests.rawpeer import RawPeer
+from tests.rawpeer import RawPeer, raw_server_for
+
+OPTION = {"type": "boolean", "configId": "fast", "name": "Fast", "currentValue": True}
+"""A configuration option."""
 
 
 class V2Client(acprt.Endpoint):
@@ -80,3 +87,42 @@ async def serve_close(peer: RawPeer) -> None:
     """Answer the close of a session."""
     request = await expect(peer, "session/close")
     peer.respond(request["id"], {})
+
+
+def begin(opening: sessions_v2.SessionOpening) -> asyncio.Task[sessions_v2.Session]:
+    """Open a session beside the test, which answers for the agent."""
+
+    async def open_it() -> sessions_v2.Session:
+        return await opening
+
+    return asyncio.create_task(open_it())
+
+
+async def open_session(cx: acprt.Connection, peer: RawPeer) -> sessions_v2.Session:
+    """An open session `s`."""
+    session = begin(sessions_v2.session(cx, cwd="/w"))
+    await serve_opening(peer)
+    return await session
+
+
+@asynccontextmanager
+async def opened(client: acprt.Endpoint | None = None) -> AsyncIterator[tuple[sessions_v2.Session, RawPeer]]:
+    """A followed session `s`, and the raw agent behind it."""
+    async with raw_server_for(client or V2Client("c")) as (cx, peer):
+        yield await open_session(cx, peer), peer
+
+
+async def accept(peer: RawPeer, message_id: str = "m1") -> dict[str, Any]:
+    """Answer the next prompt; its params."""
+    request = await expect(peer, "session/prompt")
+    peer.respond(request["id"], {"messageId": message_id})
+    params: dict[str, Any] = request["params"]
+    return params
+
+
+def projected(*updates: dict[str, Any]) -> sessions_v2.Projection:
+    """The projection of these updates, in this order."""
+    projection = sessions_v2.Projection()
+    for each in updates:
+        projection.apply(decoded(each))
+    return projection
