@@ -1,5 +1,8 @@
 """acprt: an asyncio JSON-RPC runtime over stdio. This is its face; every name here is documented where it lives."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from acprt.errors import (
     AlreadyConsumed,
     DispatchLoopBlocked,
@@ -21,12 +24,32 @@ from acprt.runtime.routing import Dispatch, ResponseRouter
 from acprt.runtime.run import run
 from acprt.runtime.sent import SentRequest
 from acprt.runtime.status import ConnectionStatus
-from acprt.trace import FileSink, TraceEvent
+from acprt.trace import TraceEvent
 from acprt.transports.base import Transport
-from acprt.transports.memory import memory_pair
-from acprt.transports.process import AgentProcess
 from acprt.transports.stdio import stdio
-from acprt.transports.streams import streams
+
+if TYPE_CHECKING:
+    from acprt.trace.file_sink import FileSink
+    from acprt.transports.memory import memory_pair
+    from acprt.transports.process import AgentProcess
+    from acprt.transports.streams import streams
+else:  # imported when first asked for: agents, which are started often, need none of them (bench-core w5)
+    _LATE = {
+        "AgentProcess": "acprt.transports.process",
+        "FileSink": "acprt.trace.file_sink",
+        "memory_pair": "acprt.transports.memory",
+        "streams": "acprt.transports.streams",
+    }
+
+    def __getattr__(name):
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_LATE[name]), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_LATE})
+
 
 __all__ = [
     "AgentProcess",

@@ -35,14 +35,13 @@ _TAIL_SHARE = 1200  # of those, what the end of a stderr tail may take: the last
 # Every gap is bounded, so that masking takes time in proportion to the text; what stands before the word is kept. A
 # value is a quoted text up to its quote, or a word; in protocol messages an environment is a list of names and values.
 # After the quoted name of a JSON member only a text is masked: a count of tokens, an object or an array is no secret.
-_SECRET = re.compile(
+_MASKED = (  # compiled by `re` when first needed: that takes a millisecond (bench-core w5)
     r"""(?P<name>(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION)\w{0,40}"""
     r"""(?:\s{0,8}[=:]\s{0,8}(?P<quote>\\?["'])?"""
     r"""|\\?["'](?:\s{0,8}[=:]|\s{0,8},\s{0,8}\\?["']value\\?["']\s{0,8}:)\s{0,8}(?P<text>\\?["'])))"""
     r"""(?(quote)[^"'\n\\]+|(?(text)[^"'\n\\]+|[^\s"',;{}\[\]\\]+))"""
     r"""|(?P<option>--[\w-]{0,40}?(?:KEY|TOKEN|SECRET|PASSWORD)[\w-]{0,40}\s{1,8})[^\s"',;-][^\s"',;]*"""
-    r"""|\bsk-[A-Za-z0-9_-]{6,}""",
-    re.IGNORECASE,
+    r"""|\bsk-[A-Za-z0-9_-]{6,}"""
 )
 
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "sk-")  # no match is without one
@@ -166,7 +165,7 @@ def mask_secrets(text: str) -> str:
     folded = text.casefold()  # as the pattern reads it, where a long s is an s
     if not any(word in folded for word in _SECRET_WORDS):
         return text  # the search costs twenty times as much, and a trace asks for every message
-    return _SECRET.sub(lambda found: f"{found['name'] or found['option'] or ''}***", text)
+    return re.sub(_MASKED, lambda found: f"{found['name'] or found['option'] or ''}***", text, flags=re.IGNORECASE)
 
 
 def _excerpt(data: Any, limit: int = 600) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from acprt.trace import FileSink
+from acprt.trace.file_sink import FileSink
 
 __all__ = ["opened_sink", "trace_option"]
 

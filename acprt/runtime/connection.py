@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
 from threading import get_ident
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from acprt.errors import DispatchLoopBlocked, RpcError
 from acprt.limits import Limits
@@ -52,7 +52,7 @@ R = TypeVar("R")
 _SCALARS = (str, bytes, bytearray, int, float, bool)
 
 
-class Rooms(NamedTuple):
+class Rooms(Struct):
     """The parts of one connection, joined."""
 
     transport: Transport

@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import FrameType, UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, overload
+from typing import Any, TypeVar, get_args, get_origin, overload
 
 from acprt.limits import DEFAULT_LIMITS, Limits
 from acprt.runtime.connection import Connection
 from acprt.runtime.dialect import Dialect
 from acprt.runtime.ends import CloseCallback
 from acprt.runtime.handlers import Chains, Route, RouteKind
-from acprt.runtime.joined import EndpointTransport
 from acprt.runtime.messages import Notification, Request
 from acprt.runtime.routing import Dispatch
 from acprt.runtime.signatures import (
@@ -42,12 +41,8 @@ logger = logging.getLogger("acprt.dispatch")
 F = TypeVar("F", bound=Callable[..., Any])
 Takes = type | str | UnionType
 
-
-class _Prepared(NamedTuple):
-    """What one connection needs of its endpoint, made before anything is opened, so that mistakes appear at once."""
-
-    chains: Chains
-    dialect: Dialect
+_Prepared = tuple[Chains, Dialect]
+"""What one connection needs of its endpoint, made before anything is opened, so that mistakes appear at once."""
 
 
 class Endpoint:
@@ -223,6 +218,8 @@ class Endpoint:
         """
         chains, dialect = prepared or self._prepared()
         if isinstance(transport, Endpoint):
+            from acprt.runtime.joined import EndpointTransport  # for those who join two in process (bench-core w5)
+
             serve = partial(transport._serve, prepared=transport._prepared())
             transport = EndpointTransport(serve, transport.name)
         elif isinstance(transport, type) or not hasattr(transport, "peer_is_child"):
@@ -244,7 +241,7 @@ class Endpoint:
         return cx
 
     def _prepared(self) -> _Prepared:
-        return _Prepared(self.chains(), self.dialect.for_connection())
+        return self.chains(), self.dialect.for_connection()
 
     def start_spawned(self, cx: Connection) -> None:
         """Run the work given to `with_spawned` beside `cx`."""

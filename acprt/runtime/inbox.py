@@ -11,9 +11,9 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from acprt.limits import Limits
 from acprt.runtime.batch import BatchReply
@@ -43,7 +43,7 @@ class EndOfInput:
     """The tail of the input: EOF is dispatched like a frame, after everything received before it (EO-01)."""
 
 
-class InboundBatch(NamedTuple):
+class InboundBatch(Struct):
     """A batch as the dispatch loop takes it: its members in order and the array its answers go to."""
 
     members: list[InboundRequest | NotificationFrame | ResponseFrame | MalformedFrame]
@@ -53,7 +53,7 @@ class InboundBatch(NamedTuple):
 Item = InboundRequest | NotificationFrame | ResponseFrame | InboundBatch | MalformedFrame | EndOfInput
 
 
-class _Chunk(NamedTuple):
+class _Chunk(Struct):
     items: list[Item]
     frames: int  # a batch counts as many as it has members, or a line of them would pass for one
     size: int

@@ -25,7 +25,7 @@ _FLUSH_BYTES = 64 * 1024  # a pipe takes no more at once, and a handler that nev
 _FIRST_PIECE = 8  # frames: the peer begins on them while the rest of a burst is made; each next piece is twice as long
 _LONE_SECONDS = 25e-6  # a frame this long after the last write is alone: it is a round trip's, not a burst's
 _WITHDRAWN = b""
-_REQUEST = re.compile(rb'\{"jsonrpc":"2\.0","id":\d+,"method":')  # as we write them; no answer and no notification
+_REQUEST = rb'\{"jsonrpc":"2\.0","id":\d+,"method":'  # as we write them; no answer and no notification
 
 
 class Outbox:
@@ -137,7 +137,7 @@ class Outbox:
 
     def withdraw_requests(self) -> int:
         """Take back our own queued requests: the input has ended, nobody can answer them any more (OU-05, EO-06)."""
-        return self._take_back([place for place, frame in enumerate(self._frames) if _REQUEST.match(frame)])
+        return self._take_back([place for place, frame in enumerate(self._frames) if re.match(_REQUEST, frame)])
 
     def pause(self) -> None:
         """The transport holds bytes: keep frames here."""

@@ -13,14 +13,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
 
 import msgspec
 
 from acprt.trace.records import LINE_BYTES, VALUE_CHARACTERS, Recorder
 from acprt.trace.tap import TraceEvent
 
-__all__ = ["FileSink", "sink_from_environment", "wants_process_events"]
+__all__ = ["FileSink"]
 
 logger = logging.getLogger("acprt.trace")
 
@@ -115,25 +114,3 @@ class FileSink:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def sink_from_environment() -> FileSink | None:
-    """The file sink that `ACPRT_TRACE` asks for, one per path and process; none when that file cannot be opened."""
-    path = os.environ.get("ACPRT_TRACE")
-    if not path:
-        return None
-    try:
-        return _file_sink(path)
-    except OSError as error:
-        logger.warning("ACPRT_TRACE: nothing is traced: %s", error)
-        return None
-
-
-def wants_process_events() -> bool:
-    """Whether `ACPRT_TRACE_PROCESS` asks that stderr, start and exit of children are traced as well."""
-    return os.environ.get("ACPRT_TRACE_PROCESS", "") not in ("", "0")
-
-
-@lru_cache(maxsize=8)
-def _file_sink(path: str) -> FileSink:
-    return FileSink(path)

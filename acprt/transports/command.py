@@ -25,7 +25,7 @@ __all__ = [
     "show_environment",
 ]
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")  # AG-04: `1A=x` and `=x` are commands
+_ASSIGNMENT = r"[A-Za-z_][A-Za-z0-9_]*="  # AG-04: `1A=x` and `=x` are commands
 _SHLEX_TEXTS = {
     "No closing quotation": "missing closing quote",
     "No escaped character": "nothing follows the last backslash",
@@ -54,7 +54,7 @@ def parse_command(text: str) -> tuple[list[str], dict[str, str | None]]:
     except ValueError as error:
         raise ValueError(f"Failed to parse command: {_SHLEX_TEXTS.get(str(error), error)}") from None
     env: dict[str, str | None] = {}
-    while words and _ASSIGNMENT.match(words[0]):
+    while words and re.match(_ASSIGNMENT, words[0]):
         name, _, value = words.pop(0).partition("=")
         env[name] = value
     if not words:

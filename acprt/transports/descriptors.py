@@ -18,8 +18,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from acprt.transports.blocking import ThreadSource, ThreadTarget
-
 __all__ = [
     "READ_BYTES",
     "Source",
@@ -140,6 +138,8 @@ def source_of(fd: int, loop: asyncio.AbstractEventLoop) -> Source:
             return _SocketSource(fd, loop)
         if _can_be_watched(fd, mode):
             return _ReadySource(fd, loop)
+        from acprt.transports.blocking import ThreadSource  # a pipe needs no thread (bench-core w5)
+
         return ThreadSource(fd, READ_BYTES, loop)
     except BaseException:
         _close_quietly(fd)
@@ -156,6 +156,8 @@ def target_of(fd: int, loop: asyncio.AbstractEventLoop) -> Target:
             return _ReadyTarget(fd, loop)
         if stat.S_ISREG(status.st_mode) or _is_null_device(status):
             return _FileTarget(fd)
+        from acprt.transports.blocking import ThreadTarget  # as above
+
         return ThreadTarget(fd, loop)
     except BaseException:
         _close_quietly(fd)

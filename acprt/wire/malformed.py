@@ -21,8 +21,8 @@ __all__ = ["MalformedFrame", "malformed_from_json", "malformed_from_size", "malf
 _EXCERPT = 1000  # characters of the line that an error repeats: enough to recognise it, never an amplifier (PY-42)
 _MEMBERS = 32  # of a damaged object that are looked at: an envelope has five
 _WHY = 200  # characters of the reason: msgspec repeats the values that it refuses
-_LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")\s*\}\s*$')
-_SPACE = re.compile(r"[ \t\r\n]*")
+_LAST_ID = rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")\s*\}\s*$'
+_SPACE = r"[ \t\r\n]*"  # like the one above compiled by `re` for the first damaged line, not at each start
 _LF, _CR = 0x0A, 0x0D
 
 
@@ -87,7 +87,7 @@ def malformed_from_size(line: OversizedLine) -> MalformedFrame:
     }
     frame = MalformedFrame(line.head, RpcError.invalid_request(facts))
     members = _readable_members(line.head)
-    if "id" not in members and (last := _LAST_ID.search(line.tail)):
+    if "id" not in members and (last := re.search(_LAST_ID, line.tail)):
         with suppress(msgspec.MsgspecError):  # a lone surrogate, say: then it is no legal id
             members["id"] = msgspec.json.decode(last[1])
     _tell_who(frame, members, whole=False)
@@ -142,7 +142,7 @@ def _readable_members(head: bytes) -> dict[str, Any]:
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+    found = re.compile(_SPACE).match(text, at)
     return at if found is None else found.end()
 
 

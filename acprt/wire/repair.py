@@ -13,8 +13,8 @@ __all__ = ["repair"]
 
 _BOM = b"\xef\xbb\xbf"
 # An escape of a surrogate, or of a pair of them. It begins with plain bytes, which is what makes the search fast: a
-# long line may hold a million other escapes.
-_SURROGATES = re.compile(rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})")
+# long line may hold a million other escapes. `re` compiles it when first needed, not at each start.
+_SURROGATES = rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})"
 _REPLACEMENT = rb"\ufffd"
 _BACKSLASH = 0x5C
 
@@ -39,4 +39,4 @@ def _replace_lone_surrogates(text: bytes) -> bytes:
             return found[0][: -len(found[1])] + _REPLACEMENT if is_plain_text else found[0]
         return found[0] if is_plain_text else _REPLACEMENT
 
-    return _SURROGATES.sub(replacement, text)
+    return re.sub(_SURROGATES, replacement, text)
