@@ -7,14 +7,16 @@ Capabilities are wire JSON here, found by path, so that one table serves both ve
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from acprt.acp.dialect import Side
 
 __all__ = ["baseline_missing", "inferred", "lacking", "merged"]
 
 
-class Rule(NamedTuple):
+class Rule(Struct, frozen=True):
     """Handlers for all of `methods` imply the capability at `path`; to ask for one of them needs it."""
 
     methods: frozenset[str]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from acprt.acp.capabilities import baseline_missing, inferred, lacking, merged
 from acprt.acp.dialect import AcpDialect, Side
@@ -91,7 +91,7 @@ class Role(Endpoint):
         return super().chains()
 
 
-class _Handlers(NamedTuple):
+class _Handlers(Struct):
     """The handlers of one version, ready to be handed a connection."""
 
     chains: Chains

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 from acprt.acp.sessions.errors import SessionOverflow
 from acprt.acp.sessions.queue import UpdateQueue
@@ -32,7 +34,7 @@ class Recipient(Protocol):
         """Take one update of `size` bytes on the wire. In the dispatch loop: it must neither wait nor raise."""
 
 
-class SizedUpdate(NamedTuple):
+class SizedUpdate(Struct):
     """A `session/update` notification and the bytes of its params."""
 
     note: Any
@@ -80,7 +82,7 @@ class SessionRoutes:
 
     async def heard(self, heard: SizedUpdate) -> Handled | None:
         """Hand one update over. An update of no session of ours is passed on, unless one may be about to open."""
-        note, size = heard
+        note, size = heard.note, heard.size
         recipient = self._recipients.get(note.session_id)
         if recipient is not None:
             recipient.deliver(note.update, size)
