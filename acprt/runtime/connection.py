@@ -409,6 +409,7 @@ class Connection:
 
     def _run_late_callback(self, call: OutgoingCall) -> None:
         callback, call.callback = call.callback, None
+        call.errors_to = None  # a Forwarding and its call hold each other
         if callback is not None and not self._rooms.tasks.closed:
             self._rooms.tasks.spawn(callback(call.as_result()))
 

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 
 from acprt.errors import RpcError
 from acprt.runtime.calls import OutgoingCall
+from acprt.runtime.forwarding import Forwarding
 from acprt.runtime.handlers import Chains, Handled, Link, name_of
 from acprt.runtime.inbox import EndOfInput, InboundBatch, Item
 from acprt.runtime.responder import ANSWERED, RUNNING, InboundRequest, current_request
@@ -178,7 +179,7 @@ class DispatchLoop:
         if self._chains.sees_responses or self._dynamic.chains:
             return self._walk_response(call, frame)
         if call.settle(frame) and call.callback is not None:
-            return self._run_callback(call)
+            return self._call_back(call)
         return None
 
     def _start_method(self, link: Link, request: InboundRequest, params: Raw) -> None:
@@ -285,7 +286,22 @@ class DispatchLoop:
             self._calls.release(call, parked=parked)
             self._calls.being_dispatched = None
         if call.outcome is not None and call.callback is not None:
-            await self._run_callback(call)
+            work = self._call_back(call)
+            if work is not None:
+                await work
+
+    def _call_back(self, call: OutgoingCall) -> Awaitable[None] | None:
+        """Run the ordered callback as far as can be done without waiting; the rest is what is returned."""
+        forwarding = call.callback
+        if type(forwarding) is not Forwarding or call.owner is not None or self._methods.unstarted:
+            return self._run_callback(call)
+        call.callback = call.errors_to = None
+        try:
+            forwarding.deliver()
+        except Exception as error:  # as in `_run_callback`
+            self._cx.fail(error)
+            raise asyncio.CancelledError from None
+        return None
 
     async def _run_callback(self, call: OutgoingCall) -> None:
         """The ordered callback, awaited before the next message is looked at (OB-03). Its failure is final."""

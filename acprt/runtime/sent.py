@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 import msgspec
 
-from acprt.errors import INCOMING_TRANSPORT_CLOSED, AlreadyConsumed, DispatchLoopBlocked, RpcError
+from acprt.errors import AlreadyConsumed, DispatchLoopBlocked, RpcError
 from acprt.runtime.calls import Callback, OutgoingCall
+from acprt.runtime.forwarding import Forwarding, neutral, upstream
 from acprt.runtime.responder import RequestCancellation, Responder
 from acprt.runtime.results import Err, Ok, Result
-from acprt.wire.frames import ResponseFrame
 
 if TYPE_CHECKING:
     from acprt.runtime.connection import Connection
@@ -35,14 +35,6 @@ _FOUR_WAYS = (
 
 _CANCELLED_WHEN_DROPPED = (None, "block_task")
 """Not consumed; or a block_task() that was never awaited, or was destroyed while it waited (DEC-19)."""
-
-
-_DOWNSTREAM = {
-    INCOMING_TRANSPORT_CLOSED: "downstream_closed",
-    "connection_closed": "downstream_closed",
-    "connection_failed": "downstream_failed",
-}
-"""Reasons that this side gives to a request when its connection ends, and what they are called one hop further up."""
 
 
 class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
@@ -93,14 +85,14 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         """As `on_receiving_result`, for success only: an error answers `responder` and `callback` is not called."""
         self._consume("on_receiving_ok_result")
         call, method = self._call, self._call.method
-        call.errors_to = lambda error: responder.respond_with_error(_neutral(error, method))
+        call.errors_to = lambda error: responder.respond_with_error(neutral(error, method))
 
         async def on_ok(result: Result[R]) -> None:
             match result:
                 case Ok(value):
                     await callback(value, responder)
                 case Err(error):
-                    responder.respond_with_error(_upstream(error, call))
+                    responder.respond_with_error(upstream(error, call))
 
         self._on_result(on_ok)
 
@@ -109,19 +101,18 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
 
         That the connection behind this hop closed is told upstream in neutral words: its own did not (PY-63).
         """
-        self._consume("forward_response_to")
-        call, method = self._call, self._call.method
-        call.errors_to = lambda error: responder.respond_with_error(_neutral(error, method))
-        call.watch(responder.cancellation._request)
-
-        async def forward(result: Result[R]) -> None:
-            match result:
-                case Ok(value):
-                    responder.respond(value)
-                case Err(error):
-                    responder.respond_with_error(_upstream(error, call))
-
-        self._on_result(forward)
+        if self._consumed is not None:
+            self._consume("forward_response_to")
+        self._consumed = "forward_response_to"
+        call = self._call
+        forwarding = Forwarding(call, responder)
+        call.errors_to = forwarding.fail
+        if call.outcome is None and call.watched is None and self._transform is None:
+            call.callback = forwarding
+            call.watch(responder._request)
+        else:
+            call.watch(responder._request)
+            self._on_result(forwarding)
 
     def detach(self) -> None:
         """Let it run and ignore the answer."""
@@ -272,19 +263,3 @@ def _map_result(result: Result[Any], transform: Callable[[Any], Any]) -> Result[
         return Ok(transform(result.value))
     except RpcError as error:
         return Err(error)
-
-
-def _upstream(error: RpcError, call: OutgoingCall) -> RpcError:
-    """The error of `call` as the next hop is told it: what the peer said goes on as it is, whatever it says."""
-    return error if type(call.outcome) is ResponseFrame else _neutral(error, call.method)
-
-
-def _neutral(error: RpcError, method: str) -> RpcError:
-    """An error of this side, fit for another connection: how this hop ended is no statement about that one, and what is
-    known of its end (a local error, a child's stderr) is not for its peer (SR-11).
-    """
-    reason = error.data.get("reason") if isinstance(error.data, dict) else None
-    neutral = _DOWNSTREAM.get(reason) if isinstance(reason, str) else None
-    if neutral is None:
-        return error
-    return RpcError.internal_error({"reason": neutral, "method": method})
