@@ -35,6 +35,7 @@ class Forwarding(msgspec.Struct, eq=False):
         self._answer(self.call.as_result())
 
     async def __call__(self, result: Result[Any]) -> None:
+        """The same as an ordinary callback, where none is run at once."""
         self._answer(result)
 
     def fail(self, error: RpcError) -> None:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from acprt.runtime.messages import reply_type_of
 from acprt.runtime.responder import Responder
-from acprt.runtime.routing import Dispatch, Offer
+from acprt.runtime.routing import Dispatch, Offer, dispatch_of
 from acprt.runtime.signatures import Taken, is_notification_type, is_request_type
 from acprt.wire.payloads import Decoder, decode_params, decoder_for
 
@@ -30,14 +32,11 @@ class RouteKind(Enum):
     DISPATCH = auto()
 
 
-class Handled:
+class Handled(msgspec.Struct, eq=False):
     """What a handler returns to pass a message on: `Handled.no(message, retry=…)`. Returning None claims it (HC-02)."""
 
-    __slots__ = ("message", "retry")
-
-    def __init__(self, message: Any, retry: bool) -> None:
-        self.message = message
-        self.retry = retry
+    message: Any
+    retry: bool
 
     @classmethod
     def no(cls, message: Any = None, *, retry: bool = False) -> Handled:
@@ -46,6 +45,11 @@ class Handled:
         With `retry=True` a message that nobody claims is parked for a dynamic handler registered later.
         """
         return cls(message, retry)
+
+    def changes_nothing(self, offer: Offer) -> bool:
+        """Whether the next handler gets the offer as it came, and nothing is asked for."""
+        message = self.message
+        return not self.retry and (message is None or (type(message) is Dispatch and message.is_like(offer)))
 
     def __repr__(self) -> str:
         return f"Handled.no({self.message!r}, retry={self.retry})"
@@ -103,9 +107,10 @@ class Link:
         Responders and dispatches are made inside the call, so that only the handler holds them (DEC-14).
         """
         if self.kind is RouteKind.DISPATCH:
-            if self.takes_cx:
-                return self.handler(Dispatch(offer, self.decoder), cx)
-            return self.handler(Dispatch(offer, self.decoder))
+            dispatch = dispatch_of(offer, self.decoder)
+            if offer.call is not None:
+                dispatch.hold_response()
+            return self.handler(dispatch, cx) if self.takes_cx else self.handler(dispatch)
         message = decode_params(self.decoder, offer.params)
         if offer.request is not None:
             if self.takes_cx:

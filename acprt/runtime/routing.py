@@ -21,7 +21,7 @@ from acprt.wire.frames import NO_PARAMS, ResponseFrame
 from acprt.wire.ids import RequestId
 from acprt.wire.payloads import Decoder, decode_params, decode_result
 
-__all__ = ["Dispatch", "Offer", "ResponseRouter"]
+__all__ = ["Dispatch", "Offer", "ResponseRouter", "dispatch_of"]
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -33,25 +33,17 @@ else:
 Kind = Literal["request", "notification", "response"]
 
 
-class Offer:
-    """One request, notification or response being offered to handlers; it may be parked and offered again."""
+class Offer(msgspec.Struct, eq=False):
+    """One request, notification or response being offered to handlers; it may be parked and offered again.
 
-    __slots__ = ("call", "method", "params", "request", "response")
+    A Struct for what making one costs, as is `Dispatch` (bench-core w12).
+    """
 
-    def __init__(
-        self,
-        method: str,
-        params: Raw = NO_PARAMS,
-        *,
-        request: InboundRequest | None = None,
-        call: OutgoingCall | None = None,
-        response: ResponseFrame | None = None,
-    ) -> None:
-        self.method = method
-        self.params = params
-        self.request = request
-        self.call = call
-        self.response = response
+    method: str
+    params: Raw = NO_PARAMS
+    request: InboundRequest | None = None
+    call: OutgoingCall | None = None
+    response: ResponseFrame | None = None
 
     @property
     def kind(self) -> Kind:
@@ -137,7 +129,7 @@ class ResponseRouter:
             table.call_on_loop(lambda: table.router_dropped(call))
 
 
-class Dispatch(Generic[M]):
+class Dispatch(msgspec.Struct, Generic[M], eq=False):
     """What an `on_receive_dispatch` handler gets: a request, a notification, or the response to one of our requests.
 
     `kind` tells which. `message` is the typed message when the handler's annotation names types
@@ -145,55 +137,53 @@ class Dispatch(Generic[M]):
     a `result` (`Ok` or `Err`, typed like `message`) and a `router`.
     """
 
-    __slots__ = ("_changed", "_offer", "_params", "_result", "message", "method", "responder", "router")
-
-    def __init__(self, offer: Offer, decoder: Decoder | None = None) -> None:
-        self._offer = offer
-        self._changed: Any = msgspec.UNSET
-        self._params: Any = msgspec.UNSET
-        self._result: Result[Any] | None = None
-        self.method = offer.method
-        self.message: M | None = None
-        self.responder: Responder[Any] | None = None
-        self.router: ResponseRouter | None = None
-        if offer.call is not None:
-            if decoder is not None and offer.response is not None and offer.response.error is None:
-                self._result = Ok(decode_result(decoder, offer.response.result))  # undecodable: stops the walk (HC-07)
-            self.router = ResponseRouter(offer.call)
-            return
-        if decoder is not None:
-            self.message = decode_params(decoder, offer.params)
-        if offer.request is not None:
-            self.responder = Responder(offer.request)
+    kind: Kind
+    """`"request"`, `"notification"` or `"response"`."""
+    method: str
+    raw_params: Raw
+    """Params as they came, for forwarding; empty for none."""
+    message: M | None = None
+    responder: Responder[Any] | None = None
+    _call: OutgoingCall | None = None
+    _response: ResponseFrame | None = None
+    _result: Result[Any] | None = None
+    _router: ResponseRouter | None = None
+    _changed: Any = msgspec.UNSET
+    _params: Any = msgspec.UNSET
 
     @property
-    def kind(self) -> Kind:
-        """`"request"`, `"notification"` or `"response"`."""
-        return self._offer.kind
+    def router(self) -> ResponseRouter | None:
+        """The right to deliver a response; None for the other kinds."""
+        self.hold_response()
+        return self._router
+
+    def is_like(self, offer: Offer) -> bool:
+        """Whether passing this on changes nothing about the offer."""
+        return self._changed is msgspec.UNSET and self.method == offer.method
+
+    def hold_response(self) -> None:
+        """From now on the response is lost with this object, until which the walk itself holds it (RR-03)."""
+        if self._router is None and self._call is not None:
+            self._router = ResponseRouter(self._call)
 
     @property
     def id(self) -> RequestId:
         """The request's id, the peer's or ours; None for a notification."""
         if self.responder is not None:
             return self.responder.id
-        return self.router.id if self.router is not None else None
+        return self._call.id if self._call is not None else None
 
     @property
     def params(self) -> Any:
         """Params as plain values; None for none, and for a response."""
         if self._params is msgspec.UNSET:
-            self._params = decode_params(None, self._offer.params)
+            self._params = decode_params(None, self.raw_params)
         return self._params
-
-    @property
-    def raw_params(self) -> Raw:
-        """Params as they came, for forwarding; empty for none."""
-        return self._offer.params
 
     @property
     def result(self) -> Result[Any]:
         """The outcome that a response carries. Raises TypeError for the other kinds."""
-        response = self._offer.response
+        response = self._response
         if response is None:
             raise TypeError(f"a {self.kind} has no result")
         if self._result is None:
@@ -221,3 +211,19 @@ class Dispatch(Generic[M]):
 
     def __repr__(self) -> str:
         return f"<Dispatch {self.kind} {self.method} id={self.id!r}>"
+
+
+def dispatch_of(offer: Offer, decoder: Decoder | None) -> Dispatch[Any]:
+    """A handler's view of an offer. Raises RpcError for what does not decode as the type that its annotation names."""
+    request = offer.request
+    if request is not None:
+        message = None if decoder is None else decode_params(decoder, offer.params)
+        return Dispatch("request", offer.method, offer.params, message, Responder(request))
+    call, response = offer.call, offer.response
+    if call is None:
+        message = None if decoder is None else decode_params(decoder, offer.params)
+        return Dispatch("notification", offer.method, offer.params, message)
+    result: Result[Any] | None = None
+    if decoder is not None and response is not None and response.error is None:
+        result = Ok(decode_result(decoder, response.result))  # undecodable: stops the walk (HC-07)
+    return Dispatch("response", offer.method, NO_PARAMS, None, None, call, response, result)
