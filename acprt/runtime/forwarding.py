@@ -32,7 +32,16 @@ class Forwarding(msgspec.Struct, eq=False):
 
     def deliver(self) -> None:
         """Answer with the settled outcome."""
-        self._answer(self.call.as_result())
+        call, request = self.call, self.responder._request
+        if request.table.thread_id != call.table.thread_id:
+            self._answer(call.as_result())
+            return
+        try:
+            value = call.result()
+        except RpcError as error:
+            request.fail(upstream(error.with_traceback(None), call))
+        else:
+            request.answer(value)
 
     async def __call__(self, result: Result[Any]) -> None:
         """The same as an ordinary callback, where none is run at once."""

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from acprt.runtime.messages import reply_type_of
 from acprt.runtime.responder import Responder
@@ -49,7 +50,11 @@ class Handled(msgspec.Struct, eq=False):
     def changes_nothing(self, offer: Offer) -> bool:
         """Whether the next handler gets the offer as it came, and nothing is asked for."""
         message = self.message
-        return not self.retry and (message is None or (type(message) is Dispatch and message.is_like(offer)))
+        if self.retry:
+            return False
+        if type(message) is not Dispatch:
+            return message is None
+        return message._changed is UNSET and message.method == offer.method
 
     def __repr__(self) -> str:
         return f"Handled.no({self.message!r}, retry={self.retry})"
@@ -85,7 +90,7 @@ class Route:
 class Link:
     """A route as one method meets it: its place among all routes, and the decoder of that method's params, if typed."""
 
-    __slots__ = ("decoder", "handler", "is_method", "kind", "order", "route", "takes_cx")
+    __slots__ = ("decoder", "handler", "is_dispatch", "is_method", "kind", "order", "route", "takes_cx")
 
     def __init__(self, route: Route, message_type: Any, order: int) -> None:
         self.route = route
@@ -94,6 +99,7 @@ class Link:
         self.handler = route.handler
         self.takes_cx = route.takes_cx
         self.is_method = route.kind is RouteKind.METHOD
+        self.is_dispatch = route.kind is RouteKind.DISPATCH
         self.decoder: Decoder | None = None
         if message_type is not None:
             try:
@@ -106,7 +112,7 @@ class Link:
 
         Responders and dispatches are made inside the call, so that only the handler holds them (DEC-14).
         """
-        if self.kind is RouteKind.DISPATCH:
+        if self.is_dispatch:
             dispatch = dispatch_of(offer, self.decoder)
             if offer.call is not None:
                 dispatch.hold_response()

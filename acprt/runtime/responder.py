@@ -181,10 +181,6 @@ class InboundRequest(msgspec.Struct, eq=False):
         elif self._handles == 0:
             self.fail_dropped()
 
-    def handle_made(self) -> None:
-        """A responder exists."""
-        self._handles += 1
-
     def handle_dropped(self) -> None:
         """A responder was dropped; the last one takes the chance of an answer with it."""
         self._handles -= 1
@@ -239,7 +235,7 @@ class Responder(Generic[T]):
 
     def __init__(self, request: InboundRequest) -> None:
         self._request = request
-        request.handle_made()
+        request._handles += 1
 
     @property
     def id(self) -> RequestId:
@@ -290,7 +286,7 @@ class Responder(Generic[T]):
 
     def __del__(self) -> None:
         request = getattr(self, "_request", None)
-        if request is None:  # never completed its construction
+        if request is None or request.state is ANSWERED:  # never completed its construction, or nothing is left to do
             return
         if request.table.thread_id == threading.get_ident():
             request.handle_dropped()

@@ -157,10 +157,6 @@ class Dispatch(msgspec.Struct, Generic[M], eq=False):
         self.hold_response()
         return self._router
 
-    def is_like(self, offer: Offer) -> bool:
-        """Whether passing this on changes nothing about the offer."""
-        return self._changed is msgspec.UNSET and self.method == offer.method
-
     def hold_response(self) -> None:
         """From now on the response is lost with this object, until which the walk itself holds it (RR-03)."""
         if self._router is None and self._call is not None:
