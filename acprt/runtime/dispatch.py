@@ -20,7 +20,7 @@ from acprt.runtime.forwarding import Forwarding
 from acprt.runtime.handlers import Chains, Handled, Link, name_of
 from acprt.runtime.inbox import EndOfInput, InboundBatch, Item
 from acprt.runtime.responder import ANSWERED, RUNNING, InboundRequest, current_request
-from acprt.runtime.routing import Dispatch, Offer, dispatch_of
+from acprt.runtime.routing import Dispatch, Offer, response_dispatch
 from acprt.wire.frames import NO_PARAMS, MalformedFrame, NotificationFrame, ResponseFrame, encode_error
 from acprt.wire.payloads import decode_params
 
@@ -176,8 +176,9 @@ class DispatchLoop:
         call = self._calls.take(frame.id)
         if call is None:
             return None
-        if self._chains.sees_responses or self._dynamic.chains:
-            return self._walk_response(call, frame)
+        chains = self._chains
+        if chains.sees_responses or self._dynamic.chains:
+            return self._walk_response(call, frame, chains.responses.get(call.method, chains.other_responses))
         if call.settle(frame) and call.callback is not None:
             return self._call_back(call)
         return None
@@ -282,24 +283,22 @@ class DispatchLoop:
         elif not claimed:
             logger.debug("ignored notification %s: no handler took it", offer.method)
 
-    async def _walk_response(self, call: OutgoingCall, frame: ResponseFrame) -> None:
-        call.cancel_sent = True  # a response in the dispatcher disarms the automatic cancel (SR-15)
-        call.held = True
-        self._calls.being_dispatched = call
-        parked = claimed = passed = retry = False
-        declined: Any = None
-        dispatch: Dispatch[Any] | None = None
+    async def _walk_response(self, call: OutgoingCall, frame: ResponseFrame, chain: Sequence[Link]) -> None:
+        call.cancel_sent = call.held = True  # a response in the dispatcher disarms the automatic cancel (SR-15)
+        calls, link = self._calls, chain[0] if chain else None
+        calls.being_dispatched = call
         offer = Offer(call.method, NO_PARAMS, None, call, frame)
-        chain = self._chains.responses.get(call.method, self._chains.other_responses)
+        dispatch: Dispatch[Any] | None = None
+        parked = claimed = retry = False
+        declined: Any = None
         try:
-            if chain:  # as in `_walk_request`
-                link = chain[0]
+            if link is not None:  # as in `_walk_request`
                 if self._methods.unstarted:
                     await self._methods.first_steps_taken()
                 self.running = link
                 self.turns += 1
                 try:
-                    dispatch = dispatch_of(offer, link.decoder)
+                    dispatch = response_dispatch(offer, link.decoder)
                     declined = await (link.handler(dispatch, self._cx) if link.takes_cx else link.handler(dispatch))
                 except RpcError:
                     raise
@@ -308,25 +307,32 @@ class DispatchLoop:
                 finally:
                     self.running = None
                 claimed = declined is None
-                passed = self._is_last_word(declined, offer, chain)
-                if not passed:
+            if (
+                type(declined) is Handled
+                and len(chain) == 1
+                and not self._dynamic.chains
+                and declined.changes_nothing(offer)
+            ):
+                call.settle(frame)  # the only handler had no use for it
+            else:
+                if dispatch is not None:
                     dispatch.hold_response()
-            if not claimed and not passed:
-                claimed, retry = await self._walk(offer, chain, declined)
-            if not claimed:
-                parked = retry and self._dynamic.park(offer)
-                if not parked:
-                    assert offer.response is not None, "a response offer has a response"
-                    call.settle(offer.response)
+                if not claimed:
+                    claimed, retry = await self._walk(offer, chain, declined)
+                if not claimed:
+                    parked = retry and self._dynamic.park(offer)
+                    if not parked:
+                        assert offer.response is not None, "a response offer has a response"
+                        call.settle(offer.response)
         except RpcError as error:
             call.settle(error)  # OB-11, OB-12: ignored when the handler had routed before it failed
         finally:
             dispatch = None
             if call.outcome is None:
-                self._calls.release(call, parked=parked)
+                calls.release(call, parked=parked)
             else:
                 call.held = parked
-            self._calls.being_dispatched = None
+            calls.being_dispatched = None
         if call.outcome is not None and call.callback is not None:
             work = self._call_back(call)
             if work is not None:
@@ -422,12 +428,6 @@ class DispatchLoop:
         else:
             self._log_failure(link, offer.method, error)
         return RpcError.internal_error()
-
-    def _is_last_word(self, declined: Any, offer: Offer, chain: Sequence[Link]) -> bool:
-        """Whether the only handler there is has passed an offer on as it came."""
-        if len(chain) > 1 or self._dynamic.chains:
-            return False
-        return type(declined) is Handled and declined.changes_nothing(offer)
 
     def _passed_on(self, outcome: Any, offer: Offer, link: Link) -> bool:
         """Take over what `Handled.no(…)` changed; whether it asked for a retry."""

@@ -11,6 +11,7 @@ from acprt.runtime.calls import OutgoingCall
 from acprt.runtime.responder import Responder
 from acprt.runtime.results import Ok, Result
 from acprt.wire.frames import ResponseFrame
+from acprt.wire.payloads import decode_result
 
 __all__ = ["Forwarding", "neutral", "upstream"]
 
@@ -32,14 +33,14 @@ class Forwarding(msgspec.Struct, eq=False):
 
     def deliver(self) -> None:
         """Answer with the settled outcome."""
-        call, request = self.call, self.responder._request
-        if request.table.thread_id != call.table.thread_id:
+        call, outcome, request = self.call, self.call.outcome, self.responder._request
+        if type(outcome) is not ResponseFrame or outcome.error is not None or request.table.thread_id != call.table.thread_id:
             self._answer(call.as_result())
             return
         try:
-            value = call.result()
+            value = decode_result(call.decoder, outcome.result)
         except RpcError as error:
-            request.fail(upstream(error.with_traceback(None), call))
+            request.fail(error)
         else:
             request.answer(value)
 

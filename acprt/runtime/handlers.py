@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from acprt.runtime.messages import reply_type_of
 from acprt.runtime.responder import Responder
-from acprt.runtime.routing import Dispatch, Offer, dispatch_of
+from acprt.runtime.routing import Dispatch, Offer, response_dispatch
 from acprt.runtime.signatures import Taken, is_notification_type, is_request_type
 from acprt.wire.payloads import Decoder, decode_params, decoder_for
 
@@ -112,16 +112,23 @@ class Link:
 
         Responders and dispatches are made inside the call, so that only the handler holds them (DEC-14).
         """
+        decoder, request = self.decoder, offer.request
         if self.is_dispatch:
-            dispatch = dispatch_of(offer, self.decoder)
             if offer.call is not None:
+                dispatch = response_dispatch(offer, decoder)
                 dispatch.hold_response()
+            else:
+                message = None if decoder is None else decode_params(decoder, offer.params)
+                if request is None:
+                    dispatch = Dispatch("notification", offer.method, offer.params, message)
+                else:
+                    dispatch = Dispatch("request", offer.method, offer.params, message, Responder(request))
             return self.handler(dispatch, cx) if self.takes_cx else self.handler(dispatch)
-        message = decode_params(self.decoder, offer.params)
-        if offer.request is not None:
+        message = decode_params(decoder, offer.params)
+        if request is not None:
             if self.takes_cx:
-                return self.handler(message, Responder(offer.request), cx)
-            return self.handler(message, Responder(offer.request))
+                return self.handler(message, Responder(request), cx)
+            return self.handler(message, Responder(request))
         return self.handler(message, cx) if self.takes_cx else self.handler(message)
 
 

@@ -21,7 +21,7 @@ from acprt.wire.frames import NO_PARAMS, ResponseFrame
 from acprt.wire.ids import RequestId
 from acprt.wire.payloads import Decoder, decode_params, decode_result
 
-__all__ = ["Dispatch", "Offer", "ResponseRouter", "dispatch_of"]
+__all__ = ["Dispatch", "Offer", "ResponseRouter", "response_dispatch"]
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -209,17 +209,10 @@ class Dispatch(msgspec.Struct, Generic[M], eq=False):
         return f"<Dispatch {self.kind} {self.method} id={self.id!r}>"
 
 
-def dispatch_of(offer: Offer, decoder: Decoder | None) -> Dispatch[Any]:
-    """A handler's view of an offer. Raises RpcError for what does not decode as the type that its annotation names."""
-    request = offer.request
-    if request is not None:
-        message = None if decoder is None else decode_params(decoder, offer.params)
-        return Dispatch("request", offer.method, offer.params, message, Responder(request))
-    call, response = offer.call, offer.response
-    if call is None:
-        message = None if decoder is None else decode_params(decoder, offer.params)
-        return Dispatch("notification", offer.method, offer.params, message)
+def response_dispatch(offer: Offer, decoder: Decoder | None) -> Dispatch[Any]:
+    """A handler's view of a response. Raises RpcError for one that does not decode as its annotation wants (HC-07)."""
+    response = offer.response
     result: Result[Any] | None = None
     if decoder is not None and response is not None and response.error is None:
-        result = Ok(decode_result(decoder, response.result))  # undecodable: stops the walk (HC-07)
-    return Dispatch("response", offer.method, NO_PARAMS, None, None, call, response, result)
+        result = Ok(decode_result(decoder, response.result))
+    return Dispatch("response", offer.method, NO_PARAMS, None, None, offer.call, response, result)
