@@ -164,7 +164,6 @@ class DispatchLoop:
         if link is not None:
             self._start_method(link, request, request.params)
             return None
-        request.state = RUNNING
         chain = self._chains.requests.get(request.method, self._chains.other_requests)
         if chain or self._dynamic.chains:
             return self._walk_request(request, chain)
@@ -196,10 +195,10 @@ class DispatchLoop:
             self._methods.start(link, request, message)
 
     async def _walk_request(self, request: InboundRequest, chain: Sequence[Link]) -> None:
-        offer = Offer(request.method, request.params, request)
+        method, params = request.method, request.params  # an answered request has none any more
         token = current_request.set(request)
         request.hold()
-        parked = claimed = retry = False
+        parked = claimed = False
         declined: Any = None
         try:
             if chain:  # the first has its turn here, which saves two coroutines in every request (bench-core w12)
@@ -209,19 +208,19 @@ class DispatchLoop:
                 self.running = link
                 self.turns += 1
                 try:
-                    declined = await link.call(offer, self._cx)
+                    declined = await link.call_with_request(request, method, params, self._cx)
                 except RpcError:
                     raise
                 except (Exception, asyncio.CancelledError) as error:
-                    raise self._told(link, offer, error) from None
+                    raise self._told(link, method, error) from None
                 finally:
                     self.running = None
                 claimed = declined is None
             if not claimed:
+                offer = Offer(method, params, request)
                 claimed, retry = await self._walk(offer, chain, declined)
-            if not claimed:
-                parked = retry and self._dynamic.park(offer)
-                if not parked:
+                parked = not claimed and retry and self._dynamic.park(offer)
+                if not claimed and not parked:
                     request.fail(RpcError.method_not_found(offer.method))
         except RpcError as error:
             request.fail(error)
@@ -287,9 +286,8 @@ class DispatchLoop:
         call.cancel_sent = call.held = True  # a response in the dispatcher disarms the automatic cancel (SR-15)
         calls, link = self._calls, chain[0] if chain else None
         calls.being_dispatched = call
-        offer = Offer(call.method, NO_PARAMS, None, call, frame)
         dispatch: Dispatch[Any] | None = None
-        parked = claimed = retry = False
+        parked = claimed = False
         declined: Any = None
         try:
             if link is not None:  # as in `_walk_request`
@@ -298,12 +296,12 @@ class DispatchLoop:
                 self.running = link
                 self.turns += 1
                 try:
-                    dispatch = response_dispatch(offer, link.decoder)
+                    dispatch = response_dispatch(call.method, call, frame, link.decoder)
                     declined = await (link.handler(dispatch, self._cx) if link.takes_cx else link.handler(dispatch))
                 except RpcError:
                     raise
                 except (Exception, asyncio.CancelledError) as error:
-                    raise self._told(link, offer, error) from None
+                    raise self._told(link, call.method, error) from None
                 finally:
                     self.running = None
                 claimed = declined is None
@@ -311,17 +309,17 @@ class DispatchLoop:
                 type(declined) is Handled
                 and len(chain) == 1
                 and not self._dynamic.chains
-                and declined.changes_nothing(offer)
+                and declined.changes_nothing(call.method)
             ):
                 call.settle(frame)  # the only handler had no use for it
             else:
                 if dispatch is not None:
                     dispatch.hold_response()
                 if not claimed:
+                    offer = Offer(call.method, NO_PARAMS, None, call, frame)
                     claimed, retry = await self._walk(offer, chain, declined)
-                if not claimed:
-                    parked = retry and self._dynamic.park(offer)
-                    if not parked:
+                    parked = not claimed and retry and self._dynamic.park(offer)
+                    if not claimed and not parked:
                         assert offer.response is not None, "a response offer has a response"
                         call.settle(offer.response)
         except RpcError as error:
@@ -416,17 +414,17 @@ class DispatchLoop:
                 logger.warning("notification %s failed in %s: %s", offer.method, link.route.name, error)
             raise
         except (Exception, asyncio.CancelledError) as error:
-            raise self._told(link, offer, error) from None
+            raise self._told(link, offer.method, error) from None
         finally:
             self.running = None
 
-    def _told(self, link: Link, offer: Offer, error: BaseException) -> RpcError:
+    def _told(self, link: Link, method: str, error: BaseException) -> RpcError:
         """What is told of an error that is no RpcError; it is logged here. Raises a cancellation of the loop itself."""
         if isinstance(error, asyncio.CancelledError):
             self._check_cancellation()
-            logger.error("handler %s of %s was cancelled from inside", link.route.name, offer.method)
+            logger.error("handler %s of %s was cancelled from inside", link.route.name, method)
         else:
-            self._log_failure(link, offer.method, error)
+            self._log_failure(link, method, error)
         return RpcError.internal_error()
 
     def _passed_on(self, outcome: Any, offer: Offer, link: Link) -> bool:

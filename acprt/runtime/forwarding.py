@@ -34,7 +34,11 @@ class Forwarding(msgspec.Struct, eq=False):
     def deliver(self) -> None:
         """Answer with the settled outcome."""
         call, outcome, request = self.call, self.call.outcome, self.responder._request
-        if type(outcome) is not ResponseFrame or outcome.error is not None or request.table.thread_id != call.table.thread_id:
+        if (
+            type(outcome) is not ResponseFrame
+            or outcome.error is not None
+            or request.table.thread_id != call.table.thread_id
+        ):
             self._answer(call.as_result())
             return
         try:

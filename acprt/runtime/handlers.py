@@ -10,10 +10,10 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from acprt.runtime.messages import reply_type_of
-from acprt.runtime.responder import Responder
+from acprt.runtime.responder import InboundRequest, Responder
 from acprt.runtime.routing import Dispatch, Offer, response_dispatch
 from acprt.runtime.signatures import Taken, is_notification_type, is_request_type
 from acprt.wire.payloads import Decoder, decode_params, decoder_for
@@ -47,14 +47,14 @@ class Handled(msgspec.Struct, eq=False):
         """
         return cls(message, retry)
 
-    def changes_nothing(self, offer: Offer) -> bool:
-        """Whether the next handler gets the offer as it came, and nothing is asked for."""
+    def changes_nothing(self, method: str) -> bool:
+        """Whether the next handler gets a message of `method` as it came, and nothing is asked for."""
         message = self.message
         if self.retry:
             return False
         if type(message) is not Dispatch:
             return message is None
-        return message._changed is UNSET and message.method == offer.method
+        return message._changed is UNSET and message.method == method
 
     def __repr__(self) -> str:
         return f"Handled.no({self.message!r}, retry={self.retry})"
@@ -112,24 +112,29 @@ class Link:
 
         Responders and dispatches are made inside the call, so that only the handler holds them (DEC-14).
         """
-        decoder, request = self.decoder, offer.request
-        if self.is_dispatch:
-            if offer.call is not None:
-                dispatch = response_dispatch(offer, decoder)
-                dispatch.hold_response()
-            else:
-                message = None if decoder is None else decode_params(decoder, offer.params)
-                if request is None:
-                    dispatch = Dispatch("notification", offer.method, offer.params, message)
-                else:
-                    dispatch = Dispatch("request", offer.method, offer.params, message, Responder(request))
+        if offer.request is not None:
+            return self.call_with_request(offer.request, offer.method, offer.params, cx)
+        decoder = self.decoder
+        if offer.call is not None:
+            dispatch = response_dispatch(offer.method, offer.call, offer.response, decoder)
+            dispatch.hold_response()
             return self.handler(dispatch, cx) if self.takes_cx else self.handler(dispatch)
-        message = decode_params(decoder, offer.params)
-        if request is not None:
-            if self.takes_cx:
-                return self.handler(message, Responder(request), cx)
-            return self.handler(message, Responder(request))
+        message = None if decoder is None and self.is_dispatch else decode_params(decoder, offer.params)
+        if self.is_dispatch:
+            message = Dispatch("notification", offer.method, offer.params, message)
         return self.handler(message, cx) if self.takes_cx else self.handler(message)
+
+    def call_with_request(self, request: InboundRequest, method: str, params: Raw, cx: Connection) -> Any:
+        """`call` with a request, whose method and params an earlier handler may have changed."""
+        decoder = self.decoder
+        if self.is_dispatch:
+            message = None if decoder is None else decode_params(decoder, params)
+            dispatch = Dispatch("request", method, params, message, Responder(request))
+            return self.handler(dispatch, cx) if self.takes_cx else self.handler(dispatch)
+        message = decode_params(decoder, params)
+        if self.takes_cx:
+            return self.handler(message, Responder(request), cx)
+        return self.handler(message, Responder(request))
 
 
 def name_of(handler: Any) -> str:

@@ -209,10 +209,11 @@ class Dispatch(msgspec.Struct, Generic[M], eq=False):
         return f"<Dispatch {self.kind} {self.method} id={self.id!r}>"
 
 
-def response_dispatch(offer: Offer, decoder: Decoder | None) -> Dispatch[Any]:
+def response_dispatch(
+    method: str, call: OutgoingCall, response: ResponseFrame | None, decoder: Decoder | None
+) -> Dispatch[Any]:
     """A handler's view of a response. Raises RpcError for one that does not decode as its annotation wants (HC-07)."""
-    response = offer.response
     result: Result[Any] | None = None
     if decoder is not None and response is not None and response.error is None:
         result = Ok(decode_result(decoder, response.result))
-    return Dispatch("response", offer.method, NO_PARAMS, None, None, offer.call, response, result)
+    return Dispatch("response", method, NO_PARAMS, None, None, call, response, result)
