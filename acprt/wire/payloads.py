@@ -16,7 +16,16 @@ from acprt.errors import ErrorCode, RpcError
 from acprt.wire.frames import NO_PARAMS, UNREADABLE
 from acprt.wire.repair import repair
 
-__all__ = ["UNENCODABLE", "Decoder", "decode_params", "decode_result", "decoder_for", "encoding_error", "line_too_long"]
+__all__ = [
+    "UNENCODABLE",
+    "Decoder",
+    "decode_params",
+    "decode_result",
+    "decoder_for",
+    "encoding_error",
+    "line_too_long",
+    "result_to_forward",
+]
 
 UNENCODABLE = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError)
 """Everything msgspec raises for a value that it cannot write, lone surrogates included."""
@@ -80,6 +89,19 @@ def decode_result(decoder: Decoder | None, result: Raw) -> Any:
         return decoder.decode(result)
     except UNREADABLE as error:
         return _decode_again(decoder, result, error, ErrorCode.INTERNAL_ERROR)
+
+
+def result_to_forward(result: Raw) -> Any:
+    """An untyped result for another peer: as it came, unless decoding would mend or refuse its text, which reading a
+    line does not, or it is null, which may be no answer to a cancelled request. Raises as `decode_result`.
+    """
+    try:
+        text = str(result, "utf-8")
+    except UnicodeDecodeError:
+        return decode_result(None, result)
+    if text == "null" or r"\ud" in text or r"\uD" in text:
+        return decode_result(None, result)
+    return result
 
 
 def encoding_error(error: Exception) -> RpcError:

@@ -67,6 +67,39 @@ class TestForwardResponse:
 
         run(main())
 
+    @pytest.mark.parametrize(
+        ("came", "told"),
+        [
+            (b'{"n": 1.50, "n":12345678901234567890123}', b'{"n": 1.50, "n":12345678901234567890123}'),
+            (b'"caf\\u00e9 \xc3\xa9"', b'"caf\\u00e9 \xc3\xa9"'),
+            (b'["\\ud83d\\ude00", "\\uD800"]', '["\U0001f600","\ufffd"]'.encode()),
+        ],
+    )
+    def test_untyped_result_passes_as_it_came(self, run, came, told):
+        """SR-10: byte for byte, except where the next peer could not read it."""
+
+        async def main():
+            async with bridge(forwarded) as (up, _cx, down):
+                up.request("u", "work")
+                await down.receive()
+                down.send_raw(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % came)
+                assert await up.receive_raw() == b'{"jsonrpc":"2.0","id":"u","result":%b}' % told
+
+        run(main())
+
+    def test_result_that_is_no_text_is_refused_here(self, run):
+        """SR-10: it would make the whole line unreadable for the next peer."""
+
+        async def main():
+            async with bridge(forwarded) as (up, _cx, down):
+                up.request("u", "work")
+                await down.receive()
+                down.send_raw(b'{"jsonrpc":"2.0","id":1,"result":"\xff"}\n')
+                error = (await up.receive())["error"]
+                assert (error["code"], error["data"]["phase"]) == (acprt.ErrorCode.INTERNAL_ERROR, "deserialization")
+
+        run(main())
+
     def test_upstream_cancel_goes_downstream_once(self, run):
         """SR-10, CP-03: with the id of that hop, once; the downstream answer flows back."""
 
