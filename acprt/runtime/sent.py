@@ -109,8 +109,7 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         call.errors_to = forwarding.fail
         if call.outcome is None and call.watched is None and self._transform is None:
             call.callback = forwarding
-            call.watched = [responder._request]
-            responder._request.on_cancel(call.cancel, call)
+            responder._request.on_cancel(call.cancel, call)  # not watched: the answer forgets its listeners
         else:
             call.watch(responder._request)
             self._on_result(forwarding)
