@@ -10,8 +10,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import msgspec
 
@@ -21,11 +20,23 @@ from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import ResponseFrame
 from acprt.wire.payloads import Decoder, decode_result
 
-__all__ = ["CallTable", "OutgoingCall", "closed_error"]
+if TYPE_CHECKING:
+    from acprt.runtime.connection import Connection
+
+__all__ = ["CallTable", "Mapped", "OutgoingCall", "closed_error"]
 
 logger = logging.getLogger("acprt.dispatch")
 
 Callback = Callable[[Result[Any]], Awaitable[None]]
+Follower = Callable[[ResponseFrame | RpcError], ResponseFrame | RpcError | None]
+
+
+@final
+class Mapped(NamedTuple):
+    """How a result becomes a value that a `map` changes further."""
+
+    decoder: Decoder | None
+    fn: Callable[[Any], Any]
 
 
 class OutgoingCall(msgspec.Struct, eq=False):
@@ -33,7 +44,7 @@ class OutgoingCall(msgspec.Struct, eq=False):
 
     id: int
     method: str
-    decoder: Decoder | None
+    decoder: Decoder | Mapped | None
     owner: InboundRequest | None  # the peer's request in whose service it was sent
     table: CallTable
     sent_at: float
@@ -42,9 +53,7 @@ class OutgoingCall(msgspec.Struct, eq=False):
     callback: Callback | None = None  # chosen before the response is routed: the barrier (OB-01)
     errors_to: Callable[[RpcError], None] | None = None  # who is told of a local failure, whatever else ends
     watched: list[InboundRequest] | None = None  # requests whose cancellation cancels it, once it is waited for
-    follower: Callable[[ResponseFrame | RpcError], ResponseFrame | RpcError | None] | None = None  # the dialect's
     cancel_sent: bool = False
-    abandoned: bool = False  # nobody waits any more
     held: bool = False  # its response walks the handlers, or is parked: a dropped router is not final yet
     routers: int = 0  # handles through which handlers may deliver the response
 
@@ -52,9 +61,9 @@ class OutgoingCall(msgspec.Struct, eq=False):
         """The end of the call. False: it had one already. The caller runs the ordered callback, if there is one."""
         if self.outcome is not None:
             return False
-        if self.follower is not None:
-            outcome = self.follower(outcome) or outcome
-        self.outcome = _fresh(outcome) if isinstance(outcome, RpcError) else outcome
+        if self.table.followers:
+            outcome = self.table.followed(self.id, outcome)
+        self.outcome = outcome if type(outcome) is ResponseFrame else _fresh(outcome)
         if self.watched is not None:
             self._unwatch()
         if self.owner is not None:
@@ -62,8 +71,9 @@ class OutgoingCall(msgspec.Struct, eq=False):
                 self.owner.nested.discard(self)
             if self.callback is None:
                 self.owner = None  # a callback still works for that request
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
+        waiter = self.waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
         return True
 
     def cancel(self, reason: str | None = None) -> None:
@@ -79,15 +89,13 @@ class OutgoingCall(msgspec.Struct, eq=False):
 
     def leave(self) -> None:
         """Nobody waits; the request itself runs on (detach)."""
-        if not self.abandoned:
-            self.abandoned = True
-            if self.watched is not None:
-                self._unwatch()
-            self.table.abandoned(self)
+        if self.watched is not None:
+            self._unwatch()
+        self.table.abandoned(self)
 
     def watch(self, request: InboundRequest) -> None:
         """Let a cancellation of a request of the peer cancel this one, while it is waited for (SR-20)."""
-        if self.outcome is not None or self.abandoned:
+        if self.outcome is not None:
             return
         if self.watched is None:
             self.watched = [request]
@@ -114,16 +122,20 @@ class OutgoingCall(msgspec.Struct, eq=False):
         """The settled value, decoded; raises the settled error. Decoding happens at the waiter (SR-02)."""
         outcome = self.outcome
         if type(outcome) is ResponseFrame and outcome.error is None:
-            return decode_result(self.decoder, outcome.result)
+            decoder = self.decoder
+            if type(decoder) is Mapped:
+                return decoder.fn(decode_result(decoder.decoder, outcome.result))
+            return decode_result(decoder, outcome.result)
         raise self._error()
 
     def as_result(self) -> Result[Any]:
-        """The settled outcome as a value."""
+        """The settled outcome as a value. What a `map` makes of it is for whoever is told."""
         outcome = self.outcome
         if type(outcome) is not ResponseFrame or outcome.error is not None:
             return Err(self._error())
         try:
-            return Ok(decode_result(self.decoder, outcome.result))
+            decoder = self.decoder
+            return Ok(decode_result(decoder.decoder if type(decoder) is Mapped else decoder, outcome.result))
         except RpcError as error:
             return Err(error.with_traceback(None))
 
@@ -148,15 +160,18 @@ class CallTable:
 
     def __init__(
         self,
+        cx: Connection,
         tombstone_limit: int,
         send_cancel: Callable[[OutgoingCall, str | None], None],
         run_late: Callable[[OutgoingCall], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
+        self.cx = cx
         self.loop = loop
         self.thread_id = threading.get_ident()
         self.send_cancel = send_cancel
         self.being_dispatched: OutgoingCall | None = None  # its response is being offered to handlers now
+        self.followers: dict[int, Follower] = {}  # the dialect's, by the ids of calls that it follows
         self.late_responses = 0
         self.unmatched_responses = 0
         self._run_late = run_late
@@ -171,10 +186,10 @@ class CallTable:
     def __iter__(self) -> Any:
         return iter(list(self._calls.values()))
 
-    def new(self, method: str, decoder: Decoder | None, owner: InboundRequest | None) -> OutgoingCall:
+    def new(self, method: str, decoder: Decoder | None, owner: InboundRequest | None, now: float) -> OutgoingCall:
         """Enter a call under the next id, counted up from 1 and never used again. A closed table settles it at once."""
         self._last_id = id = self._last_id + 1
-        call = OutgoingCall(id, method, decoder, owner, self, monotonic())
+        call = OutgoingCall(id, method, decoder, owner, self, now)
         if self._closed is not None:
             call.outcome = self._closed(method)
         else:
@@ -200,6 +215,11 @@ class CallTable:
             logger.warning("a response to no request of ours: id %r (%d so far)", id, self.unmatched_responses)
         return None
 
+    def followed(self, id: int, outcome: ResponseFrame | RpcError) -> ResponseFrame | RpcError:
+        """The outcome as the dialect's follower wants it."""
+        follower = self.followers.pop(id, None)
+        return outcome if follower is None else follower(outcome) or outcome
+
     def put_back(self, call: OutgoingCall) -> None:
         """Undo `take`: the response waits its turn."""
         self._calls[call.id] = call
@@ -220,12 +240,15 @@ class CallTable:
             return
         self._tombstones[call.id] = call
         if len(self._tombstones) > self._tombstone_limit:
-            self._tombstones.popitem(last=False)
+            id, _forgotten = self._tombstones.popitem(last=False)
+            self.followers.pop(id, None)
 
     def close(self, error_for: Callable[[str], RpcError]) -> int:
         """From now on calls fail with `error_for(method)`: new ones at once, pending ones now (EO-02). How many did."""
         self._closed = error_for
         calls, self._calls = list(self._calls.values()), {}
+        for id in self._tombstones:
+            self.followers.pop(id, None)
         self._tombstones.clear()
         for call in calls:
             if call.settle(error_for(call.method)) and call.callback is not None:

@@ -11,7 +11,7 @@ from acprt.runtime.calls import OutgoingCall
 from acprt.runtime.responder import Responder
 from acprt.runtime.results import Ok, Result
 from acprt.wire.frames import ResponseFrame
-from acprt.wire.payloads import decode_result, result_to_forward
+from acprt.wire.payloads import result_to_forward
 
 __all__ = ["Forwarding", "neutral", "upstream"]
 
@@ -42,8 +42,8 @@ class Forwarding(msgspec.Struct, eq=False):
             self._answer(call.as_result())
             return
         try:
-            result, decoder = outcome.result, call.decoder
-            value = result_to_forward(result) if decoder is None else decode_result(decoder, result)
+            result = outcome.result
+            value = result_to_forward(result) if call.decoder is None else call.result()
         except RpcError as error:
             request.fail(error)
         else:

@@ -51,6 +51,7 @@ class Outbox:
         "_transport",
         "_withdrawn",
         "_wrote_at",
+        "burst_began",
         "busy",
         "closed",
         "tap",
@@ -67,6 +68,7 @@ class Outbox:
         self.closed = False
         self.busy = False  # a frame is on its way; the collector may run a finalizer that sends, in the midst of it
         self.tap: Callable[[bytes], None] | None = None
+        self.burst_began: float | None = None  # when the oldest frame was queued that leaves with the next write
         self._transport = transport
         self._limits = limits
         self._loop = loop
@@ -87,8 +89,10 @@ class Outbox:
         self._withdrawn = 0  # places in _frames whose frame was taken back
         self._drain_waiters: list[asyncio.Future[None]] = []
 
-    def put(self, frame: bytes, owner: object = None) -> None:
-        """Queue one frame, without its terminator. `owner` names the request it belongs to, for `withdraw`."""
+    def put(self, frame: bytes, owner: object = None, now: float | None = None) -> None:
+        """Queue one frame, without its terminator. `owner` names the request it belongs to, for `withdraw`; `now` is
+        given by a caller who knows the time.
+        """
         if self.closed:
             return
         if self.busy:
@@ -101,7 +105,8 @@ class Outbox:
         self.busy = True
         try:
             if not self._frames:
-                now = monotonic()
+                if now is None:
+                    now = monotonic()
                 if now - self._wrote_at > _LONE_SECONDS and not self._in_burst and not self._paused:
                     self._wrote_at = now
                     if len(frame) < _FLUSH_BYTES:
@@ -111,6 +116,8 @@ class Outbox:
                         self._write_large(frame)
                     return
                 self._oldest = now
+                if not self._paused:
+                    self.burst_began = now
                 if not self._flush_due and not self._paused:
                     self._flush_due = True
                     self._loop.call_soon(self._end_of_tick)
@@ -142,6 +149,7 @@ class Outbox:
     def pause(self) -> None:
         """The transport holds bytes: keep frames here."""
         self._paused = True
+        self.burst_began = None
 
     def resume(self) -> None:
         """The transport is empty again."""
@@ -165,6 +173,7 @@ class Outbox:
         """Take no more frames and forget those queued; waiters go on."""
         self.closed = True
         self._frames.clear()
+        self.burst_began = None
         self._owned.clear()
         self._withdrawn = 0
         self._bytes = 0
@@ -214,6 +223,7 @@ class Outbox:
     def _flush(self) -> None:
         if self._frames:
             frames, self._frames = self._frames, []
+            self.burst_began = None
             self._in_burst = len(frames) > 1
             self._bytes = 0
             if self._owned:

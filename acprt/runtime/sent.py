@@ -6,46 +6,26 @@ Dropping the handle unconsumed cancels the request; nothing here waits except `b
 from __future__ import annotations
 
 import asyncio
-import threading
-from asyncio import current_task
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import msgspec
-
-from acprt.errors import AlreadyConsumed, DispatchLoopBlocked, RpcError
-from acprt.runtime.calls import Callback, OutgoingCall
+from acprt.errors import AlreadyConsumed, RpcError
+from acprt.runtime.calls import Callback, Mapped
 from acprt.runtime.forwarding import Forwarding, neutral, upstream
 from acprt.runtime.responder import RequestCancellation, Responder
 from acprt.runtime.results import Err, Ok, Result
-
-if TYPE_CHECKING:
-    from acprt.runtime.connection import Connection
+from acprt.runtime.waiting import BLOCK_TASK, BLOCK_TASK_TIMEOUT, Waiting
 
 __all__ = ["SentRequest"]
 
 R = TypeVar("R")
 S = TypeVar("S")
 
-_FOUR_WAYS = (
-    "a SentRequest is not awaitable: choose how to take the answer — `await sent.block_task()` outside the dispatch "
-    "loop, `sent.on_receiving_result(callback)` in order, `sent.forward_response_to(responder)` in a proxy, or "
-    "`sent.detach()`"
-)
 
-_CANCELLED_WHEN_DROPPED = (None, "block_task")
-"""Not consumed; or a block_task() that was never awaited, or was destroyed while it waited (DEC-19)."""
-
-
-class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
+class SentRequest(Waiting[R], eq=False):
     """A request that was sent. Take its answer with `block_task`, `on_receiving_result` (or `on_receiving_ok_result`),
     `forward_response_to` or `detach`; a handle that is dropped, or left as a context manager, before that cancels it.
     """
-
-    _call: OutgoingCall
-    _cx: Connection
-    _transform: Callable[[Any], Any] | None = None
-    _consumed: str | None = None  # in which way
 
     @property
     def id(self) -> int:
@@ -66,9 +46,12 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         if timeout is not None and timeout != timeout:
             raise ValueError("timeout is not a number")
         if self._consumed is not None:
-            self._consume("block_task")
-        self._consumed = "block_task"
-        return self._wait() if timeout is None else self._wait_until(timeout)
+            self._consume(BLOCK_TASK)
+        if timeout is not None:
+            self._consumed = BLOCK_TASK_TIMEOUT
+            return self._wait_until(timeout)
+        self._consumed = BLOCK_TASK
+        return self  # type: ignore[return-value]  # by its methods it is a coroutine, but not to a type checker
 
     def on_receiving_result(self, callback: Callable[[Result[R]], Awaitable[None]]) -> None:
         """Have the dispatch loop await `callback(Ok(value) | Err(error))` before it looks at the next message.
@@ -107,7 +90,7 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         call = self._call
         forwarding = Forwarding(call, responder)
         call.errors_to = forwarding.fail
-        if call.outcome is None and call.watched is None and self._transform is None:
+        if call.outcome is None and call.watched is None and type(call.decoder) is not Mapped:
             call.callback = forwarding
             responder._request.on_cancel(call.cancel, call)  # not watched: the answer forgets its listeners
         else:
@@ -130,14 +113,18 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
         """Why there may be no answer yet, as far as can be seen from here: for the text of a timeout of your own. Names
         the request, how long it waits, lines that could not be read, what became of a child, what holds the loop.
         """
-        return self._cx.describe_silence(self._call)
+        return self._call.table.cx.describe_silence(self._call)
 
     def map(self, fn: Callable[[R], S]) -> SentRequest[S]:
         """A handle whose success value is `fn(value)`, called once; errors bypass it. Consumes this handle."""
         self._consume("map")
-        inner = self._transform
-        transform: Callable[[Any], Any] = fn if inner is None else lambda value: fn(inner(value))
-        return SentRequest(self._call, self._cx, transform)
+        call, decoder = self._call, self._call.decoder
+        if type(decoder) is Mapped:
+            inner = decoder.fn
+            call.decoder = Mapped(decoder.decoder, lambda value: fn(inner(value)))
+        else:
+            call.decoder = Mapped(decoder, fn)
+        return SentRequest(call)
 
     def forward_cancellation_from(self, cancellation: RequestCancellation) -> None:
         """Cancel this request when that one is cancelled, from the moment its answer is waited for (SR-20)."""
@@ -151,23 +138,9 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
             self._consumed = "leaving its with block"
             self._call.abandon()
 
-    if not TYPE_CHECKING:  # to a type checker it is not awaitable at all
-
-        def __await__(self) -> NoReturn:
-            raise TypeError(_FOUR_WAYS)
-
     def __repr__(self) -> str:
         state = "pending" if self._call.outcome is None else "answered"
         return f"<SentRequest {self.method} id={self.id} {state}>"
-
-    def __del__(self) -> None:
-        call = self._call
-        if call.outcome is not None or call.abandoned or self._consumed not in _CANCELLED_WHEN_DROPPED:
-            return
-        if self._cx.thread_id == threading.get_ident():
-            call.abandon()
-        else:  # a collector ran on another thread; the connection is not thread-safe (PY-03)
-            self._cx.call_on_loop(call.abandon)
 
     def _consume(self, way: str) -> None:
         if self._consumed is not None:
@@ -176,24 +149,8 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
             )
         self._consumed = way
 
-    async def _wait(self) -> R:
-        # Small on purpose: its frame is a sixth of what a pending request costs (bench-core w6).
-        call = self._call
-        if call.outcome is None:
-            if self._cx.dispatch.running is not None:
-                self._refuse_in_dispatch_loop()
-            call.waiter = self._cx.loop.create_future()
-            if call.watched is not None:
-                call.awaited()
-            try:
-                await call.waiter
-            except asyncio.CancelledError:
-                call.abandon()
-                raise
-        return call.result() if self._transform is None else self._value()
-
     async def _wait_until(self, timeout: float) -> R:
-        call, cx = self._call, self._cx
+        call, cx = self._call, self._call.table.cx
         if call.outcome is None:
             if cx.dispatch.running is not None:
                 self._refuse_in_dispatch_loop()
@@ -212,31 +169,15 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
                     raise TimeoutError(self.describe_silence()) from None
             finally:
                 timer.cancel()
-        return self._value()
-
-    def _refuse_in_dispatch_loop(self) -> None:
-        """Raise DispatchLoopBlocked where waiting would be for ever: in the dispatch task itself.
-
-        Asked only while a handler holds the loop, since `current_task` is slow on 3.11 (bench-core w1).
-        """
-        call, cx = self._call, self._cx
-        if current_task() is cx.dispatch_task:
-            call.abandon()
-            raise DispatchLoopBlocked(
-                f"block_task() of {call.method} (id {call.id}) inside the dispatch loop, in {cx.running_handler}: "
-                "the loop that would receive the answer is the one that waits. Use on_receiving_result(callback), "
-                "or wait in cx.spawn(…) or in a `method` handler"
-            )
-
-    def _value(self) -> R:
-        value: R = self._call.result()
-        return value if self._transform is None else self._transform(value)
+        value: R = call.result()
+        return value
 
     def _on_result(self, callback: Callable[[Result[R]], Awaitable[None]]) -> None:
-        call, transform = self._call, self._transform
-        if transform is None:
+        call = self._call
+        if type(call.decoder) is not Mapped:
             call.callback = cast("Callback", callback)
         else:
+            transform = call.decoder.fn
 
             async def transformed(result: Result[Any]) -> None:
                 await callback(_map_result(result, transform))
@@ -244,9 +185,9 @@ class SentRequest(msgspec.Struct, Generic[R], eq=False, weakref=True):
             call.callback = transformed
         if call.outcome is None:
             call.awaited()
-        elif call.errors_to is None and self._cx.is_ending:
+        elif call.errors_to is None and call.table.cx.is_ending:
             call.callback = None
-            raise self._cx.ends.closed_error(call.method)  # nothing runs a callback any more (SR-07)
+            raise call.table.cx.ends.closed_error(call.method)  # nothing runs a callback any more (SR-07)
         else:
             call.table.run_late(call)
 
