@@ -40,6 +40,7 @@ from acprt.runtime.watchdog import Watchdog
 from acprt.trace import Tap, TraceSink
 from acprt.transports.base import HasChild, Transport
 from acprt.wire.frames import encode_notification, encode_request, fill_notification, fill_request
+from acprt.wire.lines import OutLine
 from acprt.wire.payloads import UNENCODABLE, decoder_for, encoding_error, line_too_long
 
 if TYPE_CHECKING:
@@ -397,7 +398,7 @@ class Connection:
             text += f"; the dispatch loop is held by {self.dispatch.running_name}"
         return text
 
-    def _put_for(self, line: bytes, owner: InboundRequest | None) -> None:
+    def _put_for(self, line: OutLine, owner: InboundRequest | None) -> None:
         """Queue what another thread sent; the request that it belongs to may have been cancelled on the way here."""
         if owner is None or not (owner.is_cancelled and self._dialect.gates_frames):
             self._outbox.put(line, owner)

@@ -21,6 +21,7 @@ from acprt.runtime.dialect import CancelGroup, CancelNotice, Dialect
 from acprt.runtime.outbox import Outbox
 from acprt.runtime.responder import QUEUED, InboundRequest
 from acprt.wire.frames import RequestFrame, ResponseFrame, answer_of, encode
+from acprt.wire.lines import OutLine
 
 __all__ = ["InboundTable"]
 
@@ -149,7 +150,7 @@ class InboundTable:
         else:
             request.end_silently()
 
-    def finished(self, request: InboundRequest, line: bytes | None) -> bool:
+    def finished(self, request: InboundRequest, line: OutLine | None) -> bool:
         """A request has its answer: out of the table, and onto the wire unless its dialect keeps it back. Whether it
         goes there.
         """
@@ -165,7 +166,7 @@ class InboundTable:
         if self._looks_at_answers:
             line = self._look_at_answer(key, request, line)
         if request.batch is not None:
-            request.batch.fill(request.slot, line)
+            request.batch.fill(request.slot, None if line is None else bytes(line))
         elif line is not None:
             self._outbox.put(line, request)
         if self._when_empty and not self:
@@ -229,7 +230,7 @@ class InboundTable:
             self._batches.add(batch)
             batch.when_written(lambda: self._batches.discard(batch))
 
-    def _look_at_answer(self, key: Hashable, request: InboundRequest, line: bytes | None) -> bytes | None:
+    def _look_at_answer(self, key: Hashable, request: InboundRequest, line: OutLine | None) -> OutLine | None:
         """Keep hold of an answer that may be withdrawn; show one that is followed to the dialect. What is written."""
         if self._withdraws and line is not None and request.batch is None:
             self._unwritten[key] = request
@@ -237,7 +238,7 @@ class InboundTable:
                 del self._unwritten[next(iter(self._unwritten))]
         watch = self._followed.pop(request, None) if self._followed else None
         if watch is not None:
-            instead = watch(None if line is None else answer_of(request.id, line))
+            instead = watch(None if line is None else answer_of(request.id, bytes(line)))
             if instead is not None and line is not None:
                 return encode(instead)
         return line

@@ -18,6 +18,7 @@ from acprt.errors import RpcError
 from acprt.limits import Limits
 from acprt.runtime.dialect import Dialect
 from acprt.transports.base import Transport
+from acprt.wire.lines import LongLine, OutLine
 
 __all__ = ["Outbox"]
 
@@ -75,7 +76,7 @@ class Outbox:
         self._on_overflow = on_overflow
         self._tracks_owners = dialect.withdraws_queued
         self._to_wire = None if type(dialect).to_wire is Dialect.to_wire else dialect.to_wire
-        self._frames: list[bytes] = []
+        self._frames: list[OutLine] = []
         self._bytes = 0
         self._handed_over = 0  # bytes the transport may hold: of the last write, and of all since while it is full
         self._handed_frames = 0  # frames among them that were handed over while it was full
@@ -89,7 +90,7 @@ class Outbox:
         self._withdrawn = 0  # places in _frames whose frame was taken back
         self._drain_waiters: list[asyncio.Future[None]] = []
 
-    def put(self, frame: bytes, owner: object = None, now: float | None = None) -> None:
+    def put(self, frame: OutLine, owner: object = None, now: float | None = None) -> None:
         """Queue one frame, without its terminator. `owner` names the request it belongs to, for `withdraw`; `now` is
         given by a caller who knows the time.
         """
@@ -99,9 +100,9 @@ class Outbox:
             self._loop.call_soon(self.put, frame, owner)
             return
         if self._to_wire is not None:
-            frame = self._to_wire(frame)
+            frame = self._to_wire(bytes(frame))
         if self.tap is not None:
-            self.tap(frame)
+            self.tap(bytes(frame))
         self.busy = True
         try:
             if not self._frames:
@@ -109,11 +110,11 @@ class Outbox:
                     now = monotonic()
                 if now - self._wrote_at > _LONE_SECONDS and not self._in_burst and not self._paused:
                     self._wrote_at = now
-                    if len(frame) < _FLUSH_BYTES:
+                    if type(frame) is LongLine:
+                        self._write_parts(frame)
+                    else:
                         self._handed_over = len(frame) + 1
                         self._transport.write(frame + b"\n")
-                    else:
-                        self._write_large(frame)
                     return
                 self._oldest = now
                 if not self._paused:
@@ -144,7 +145,7 @@ class Outbox:
 
     def withdraw_requests(self) -> int:
         """Take back our own queued requests: the input has ended, nobody can answer them any more (OU-05, EO-06)."""
-        return self._take_back([place for place, frame in enumerate(self._frames) if re.match(_REQUEST, frame)])
+        return self._take_back([place for place, frame in enumerate(self._frames) if re.match(_REQUEST, bytes(frame))])
 
     def pause(self) -> None:
         """The transport holds bytes: keep frames here."""
@@ -236,19 +237,24 @@ class Outbox:
             self._wrote_at = monotonic()
             if self._paused:
                 self._handed_frames += len(frames)
-            if len(frames) == 1 and len(frames[0]) >= _FLUSH_BYTES:
-                self._write_large(frames[0])
+            first = frames[0]
+            if len(frames) == 1 and type(first) is LongLine:
+                self._write_parts(first)
                 return
             frames.append(b"")
-            data = b"\n".join(frames)
+            try:
+                data = b"\n".join(frames)  # type: ignore[arg-type]  # next to never there is a long line among them
+            except TypeError:
+                data = b"\n".join(map(bytes, frames))
             self._handed_over = len(data) + (self._handed_over if self._paused else 0)
             self._transport.write(data)
 
-    def _write_large(self, frame: bytes) -> None:
-        """Without its terminator: a copy of a large frame costs more than a second write (bench-core w4)."""
+    def _write_parts(self, frame: LongLine) -> None:
+        """One by one: a copy of a long text costs more than two small writes (bench-core w4)."""
         self._handed_over = len(frame) + 1 + (self._handed_over if self._paused else 0)
-        self._transport.write(frame)
-        self._transport.write(b"\n")
+        *parts, last = frame.parts
+        for part in (*parts, last + b"\n"):
+            self._transport.write(part)
 
     def _wake_if_drained(self) -> None:
         if self._drain_waiters and (self.closed or self.size <= self._limits.outbox_high_bytes):

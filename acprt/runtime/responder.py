@@ -23,6 +23,7 @@ from acprt.runtime.batch import BatchReply
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import NO_PARAMS, encode_error, encode_response
 from acprt.wire.ids import RequestId
+from acprt.wire.lines import OutLine
 from acprt.wire.payloads import UNENCODABLE, encoding_error, line_too_long
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class InboundRequest(msgspec.Struct, eq=False):
         logger.warning("the handler of %s (id %r) dropped its responder: Internal error", self.method, self.id)
         self.fail(RpcError.internal_error(f"request handler dropped its responder for `{self.method}`"))
 
-    def _finish(self, line: bytes | None) -> None:
+    def _finish(self, line: OutLine | None) -> None:
         """Every answer passes here."""
         if line is not None and len(line) > self.table.line_out_bytes:
             line = self._too_long(len(line))

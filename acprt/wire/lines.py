@@ -5,9 +5,9 @@ It must never look inside a line (U+2028 or a lone CR are legal there) and never
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
-__all__ = ["Line", "LineSplitter", "OversizedLine"]
+__all__ = ["Line", "LineSplitter", "LongLine", "OutLine", "OversizedLine"]
 
 _HEAD_BYTES = 4096  # enough of an over-long line to recover its id, which most peers write first or second
 _CRUMB_BYTES = 1024  # a piece this small costs more as an object than it holds
@@ -27,6 +27,25 @@ class OversizedLine(NamedTuple):
 
 
 Line = bytes | OversizedLine
+
+
+@final
+class LongLine:
+    """An outgoing line in parts: to join them would copy a long text once more (bench-core w4)."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.parts)
+
+
+OutLine = bytes | LongLine
 
 
 class LineSplitter:

@@ -46,6 +46,12 @@ class TestTheArray:
             [ok(1, "one"), ("b", METHOD_NOT_FOUND), (3, INVALID_PARAMS), ok(4, [4])],
         ]
 
+    def test_a_long_answer_has_its_slot(self, run):
+        """BA-02: however it would be written alone."""
+        text = "x" * 100_000
+        line = batch(call("1", "echo", f'["{text}"]'), call("2", "echo", "[2]"))
+        assert run(replies_to(line)) == [[ok(1, [text]), ok(2, [2])]]
+
     def test_members_are_dispatched_one_after_another(self, run):
         """BA-01: an ordered handler holds the next member, as it holds the next message."""
 

@@ -49,9 +49,10 @@ def greeting(dialect: acprt.Dialect) -> acprt.Endpoint:
 
     @endpoint.method("hello")
     async def hello(params: Any) -> Any:
+        params = params or {}
         if params == {"fail": True}:
             raise acprt.RpcError(7, "no")
-        return "welcome"
+        return "welcome" * params.get("times", 1)
 
     return endpoint
 
@@ -70,6 +71,16 @@ class TestFollow:
             value, error = dialect.seen
             assert (value.id, bytes(value.result), value.error) == (1, b'"welcome"', None)
             assert (error.id, error.error) == (2, acprt.RpcError(7, "no"))
+
+        run(main())
+
+    def test_long_answer_is_shown_whole(self, run) -> None:
+        async def main() -> None:
+            dialect = Following()
+            async with raw_client_of(greeting(dialect)) as client:
+                client.request(1, "hello", {"times": 20_000})
+                assert (await client.receive())["result"] == "welcome" * 20_000
+            assert bytes(dialect.seen[0].result) == b'"%b"' % (b"welcome" * 20_000)
 
         run(main())
 

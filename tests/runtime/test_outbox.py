@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ import acprt
 from acprt.limits import Limits
 from acprt.runtime.outbox import Outbox
 from acprt.wire.frames import encode_notification, encode_request, encode_response
+from acprt.wire.lines import LongLine
 from tests.runtime.scripted import ScriptedTransport, keeper, request, until_idle
 
 
@@ -21,6 +23,13 @@ class Withdrawing(acprt.Dialect):
     """The one difference that the outbox asks for."""
 
     withdraws_queued = True
+
+
+class Shouting(acprt.Dialect):
+    """Writes other lines than the runtime's."""
+
+    def to_wire(self, line: bytes) -> bytes:
+        return line.upper()
 
 
 class PipeTransport(ScriptedTransport):
@@ -63,7 +72,7 @@ class TestOrder:
         room=st.integers(0, 400),
         steps=st.lists(
             st.one_of(
-                st.tuples(st.just("put"), st.integers(0, 3), st.sampled_from([1, 20, 70_000])),
+                st.tuples(st.just("put"), st.integers(0, 3), st.sampled_from([1, 20, 70_000, None])),
                 st.tuples(st.just("withdraw"), st.integers(0, 3)),
                 st.tuples(st.just("room"), st.integers(0, 200_000)),
                 st.tuples(st.just("turn")),
@@ -83,8 +92,9 @@ class TestOrder:
             for step in steps:
                 if step[0] == "put":
                     number += 1
-                    frame = b"%d:" % number + b"x" * step[2]
-                    box.put(frame, step[1])
+                    long = LongLine(b"<%d:" % number, b"x" * 70_000, b">")
+                    frame = bytes(long) if step[2] is None else b"%d:" % number + b"x" * step[2]
+                    box.put(long if step[2] is None else frame, step[1])
                     expected.append(frame)
                     queued.append((step[1], frame))
                 elif step[0] == "withdraw":
@@ -99,7 +109,7 @@ class TestOrder:
                 else:
                     await asyncio.sleep(0)
                 small = [chunk for chunk in transport.chunks if 0 < len(chunk) < 64 * 1024]
-                assert all(chunk.endswith(b"\n") for chunk in small)
+                assert all(chunk.endswith(b"\n") or chunk.startswith(b"<") for chunk in small)
             transport.make_room(10**9)
             await asyncio.sleep(0)
             assert b"".join(transport.chunks) == b"".join(frame + b"\n" for frame in expected)
@@ -114,6 +124,35 @@ class TestOrder:
             box, transport, _ = outbox(10**9)
             box.put(b"1")
             assert transport.chunks == [b"1\n"]
+
+        run(main())
+
+    def test_a_long_line_is_not_copied(self, run):
+        """What a text of megabytes stands between is written apart."""
+
+        async def main():
+            box, transport, _ = outbox(10**9)
+            text = "x" * 100_000
+            line = encode_notification("note", [text])
+            assert isinstance(line, LongLine)
+            box.put(line)
+            assert any(chunk is part for chunk in transport.chunks for part in line.parts if len(part) > len(text))
+            assert msgspec.json.decode(b"".join(transport.chunks))["params"] == [text]
+
+        run(main())
+
+    def test_a_long_line_is_shown_and_rewritten_whole(self, run):
+        """CH-02: a tap and a dialect know lines as bytes."""
+
+        async def main():
+            line = encode_notification("note", ["x" * 100_000])
+            transport = PipeTransport([], 10**9)
+            tapped: list[Any] = []
+            box = Outbox(transport, Limits(), Shouting(), asyncio.get_running_loop(), tapped.append)
+            box.tap = tapped.append
+            box.put(line)
+            assert tapped == [bytes(line).upper()]
+            assert b"".join(transport.chunks) == bytes(line).upper() + b"\n"
 
         run(main())
 
@@ -179,7 +218,7 @@ class TestOrder:
             assert box.count == 3
             transport.make_room(10_000)
             await asyncio.sleep(0)
-            assert b"".join(transport.chunks) == b"first\n" + b"".join(frame + b"\n" for frame in others)
+            assert b"".join(transport.chunks) == b"\n".join([b"first", *map(bytes, others), b""])
             assert (box.count, box.size) == (0, 0)
 
         run(main())

@@ -39,6 +39,6 @@ class TestLegality:
         frame = parse(line)
         assert isinstance(frame, RequestFrame)
         assert (type(frame.id), frame.id) == (type(value), value)
-        answer = parse(encode_response(frame.id, None))
+        answer = parse(bytes(encode_response(frame.id, None)))
         assert isinstance(answer, ResponseFrame)
         assert (type(answer.id), answer.id) == (type(value), value)

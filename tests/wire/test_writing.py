@@ -21,6 +21,7 @@ from acprt.wire.frames import (
     encode_response,
     parse,
 )
+from acprt.wire.lines import LongLine
 from tests.wire.frames_to_read import BOM, VALID, read
 
 
@@ -52,7 +53,7 @@ class TestWriting:
     @pytest.mark.parametrize("value", [0, "text", False, None, [], {}, 1.5])
     def test_any_value_is_a_result(self, value):
         """RS-04, CH-09."""
-        assert msgspec.json.decode(encode_response(1, value))["result"] == value
+        assert msgspec.json.decode(bytes(encode_response(1, value)))["result"] == value
 
     def test_raw_json_of_the_user_is_put_on_one_line(self):
         """OU-12: a message is a line, whatever it was laid out like."""
@@ -69,16 +70,40 @@ class TestWriting:
     def test_any_text_is_a_method(self, method):
         """OU-11, FR-26: also one that looks like a format."""
         params = Raw(b'{"a":"%b"}')
-        assert parse(encode_request(1, method, params)) == parse(encode_request(1, method, {"a": "%b"}))
-        assert msgspec.json.decode(encode_request(1, method, params)) == {
+        assert encode_request(1, method, params) == encode_request(1, method, {"a": "%b"})
+        assert msgspec.json.decode(bytes(encode_request(1, method, params))) == {
             "jsonrpc": "2.0",
             "id": 1,
             "method": method,
             "params": {"a": "%b"},
         }
-        assert read(NotificationFrame, encode_notification(method, params)).method == method
-        assert read(RequestFrame, encode_request("%s", method, None)) == RequestFrame("%s", method)
-        assert read(NotificationFrame, encode_notification(method, None)) == NotificationFrame(method)
+        assert read(NotificationFrame, bytes(encode_notification(method, params))).method == method
+        assert read(RequestFrame, bytes(encode_request("%s", method, None))) == RequestFrame("%s", method)
+        assert read(NotificationFrame, bytes(encode_notification(method, None))) == NotificationFrame(method)
+
+    @pytest.mark.parametrize("method", ["m", "100%", "%b%s%(a)s%%", '"params":', "}"])
+    def test_a_long_text_makes_the_same_line(self, method):
+        """In parts, so that it is not copied once more."""
+        text, mark = "x" * 100_000, "~"
+        for encode_it in (
+            lambda text: encode_request("%s", method, [text, 1]),
+            lambda text: encode_notification(method, {"a": text}),
+            lambda text: encode_response("%b", {"r": [text]}),
+        ):
+            line = encode_it(text)
+            assert isinstance(line, LongLine)
+            assert bytes(line) == bytes(encode_it(mark)).replace(mark.encode(), text.encode())
+            assert len(line) == len(bytes(line))
+
+    def test_long_raw_json_of_the_user_is_put_on_one_line(self):
+        """OU-12, OU-13: as a short one is."""
+        text = b"x" * 100_000
+        assert (
+            encode_notification("m", Raw(b'[\n"%b"]' % text))
+            == b'{"jsonrpc":"2.0","method":"m","params":["%b"]}' % text
+        )
+        with pytest.raises(msgspec.MsgspecError):
+            encode_notification("m", Raw(b'{\n"%b":\n}' % text))
 
     def test_long_methods_are_not_kept(self):
         """M-05: a peer whose methods are relayed could fill the memory with their names."""

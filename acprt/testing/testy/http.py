@@ -67,7 +67,7 @@ class HttpServer:
     async def ask(self, request: Request[R]) -> R:
         """Send a request and wait for its result."""
         id = next(self._ids)
-        async with self._exchange("POST", encode_request(id, method_of(request), request)) as reply:
+        async with self._exchange("POST", bytes(encode_request(id, method_of(request), request))) as reply:
             if session := reply.headers.get("mcp-session-id"):
                 self._keep_session(session)
             answer = await _answer(reply, id)
@@ -81,7 +81,7 @@ class HttpServer:
         result = await self.ask(mcp.InitializeRequest(protocol_version=version, client_info=who))
         self._headers.append(("MCP-Protocol-Version", result.protocol_version))
         note = mcp.InitializedNotification()
-        async with self._exchange("POST", encode_notification(method_of(note), note)):
+        async with self._exchange("POST", bytes(encode_notification(method_of(note), note))):
             pass
 
     async def _end(self) -> None:
