@@ -5,6 +5,8 @@ It must never look inside a line (U+2028 or a lone CR are legal there) and never
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
 from typing import NamedTuple, final
 
 __all__ = ["Line", "LineSplitter", "LongLine", "OutLine", "OversizedLine"]
@@ -13,6 +15,8 @@ _HEAD_BYTES = 4096  # enough of an over-long line to recover its id, which most 
 _CRUMB_BYTES = 1024  # a piece this small costs more as an object than it holds
 _TAIL_BYTES = 256  # and some write last
 _SEARCHED = 4096  # bytes from which a LF is looked for first: `split` takes forty times as long (bench-core w4)
+_LONG = 64 * 1024  # bytes of a line from which the C library maps memory for it, gives that back and maps it again
+_KEPT = 31 * 1024 * 1024  # half the free memory to keep: a line of 16 MiB, its value and an answer as long leave 56
 _LF = 0x0A
 _CR = 0x0D
 
@@ -114,6 +118,8 @@ class LineSplitter:
         size, self._size = self._size, 0
         tail, self._tail = self._tail, None
         if tail is None:
+            if size >= _LONG:
+                _keep_freed_memory()
             return self._trim(self._joined())
         if tail.endswith(b"\r"):
             tail, size = tail[:-1], size - 1
@@ -125,3 +131,13 @@ class LineSplitter:
         if len(line) <= self.limit:
             return line
         return OversizedLine(line[:_HEAD_BYTES], line[-_TAIL_BYTES:], len(line), self.limit)
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Have the C library keep what a long line leaves behind: to fault pages in anew is half the cost of one (w4).
+
+    glibc keeps twice as much as the largest block freed so far, if that was below 32 MiB. This one is never touched.
+    """
+    with suppress(MemoryError):
+        bytes(_KEPT)

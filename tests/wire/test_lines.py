@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import platform
+import subprocess
+import sys
 import tracemalloc
 
 import pytest
@@ -234,3 +237,37 @@ def test_a_large_chunk_is_split_wherever_its_ends_of_line_are(size):
     assert splitter.feed(part + b"\n") == [part + part]
     assert splitter.feed(part + b"\n" + part + b"\n\n" + part) == [part, part, b""]
     assert splitter.finish() == [part]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="counts what glibc gives back")
+class TestMemory:
+    """What a long line leaves behind serves the next one."""
+
+    CODE = """
+import resource
+from acprt.wire.lines import LineSplitter
+
+splitter = LineSplitter(1 << 30)
+
+def message():
+    for _ in range(16):
+        splitter.feed(b"".ljust(65536, b"x"))
+    (line,) = splitter.feed(b"\\n")
+    text = line.decode()
+    answer = text.encode()
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+for _ in range(3):
+    message()
+before = faults()
+for _ in range(10):
+    message()
+print(faults() - before)
+"""
+
+    def test_lines_of_a_megabyte_fault_in_no_pages(self):
+        """bench-core w4: they were some 900 for each line, which cost more than to read it."""
+        done = subprocess.run([sys.executable, "-c", self.CODE], timeout=30, capture_output=True, check=True)
+        assert int(done.stdout) < 1_000
