@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import copy_context
+from functools import partial
 from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -199,13 +200,13 @@ class Connection:
         Never waits; a producer of many waits in `drain()`. Raises RpcError when the connection is closed
         (`reason` `connection_closed`) or the message cannot be written as JSON; TypeError for scalar params.
         """
-        shape: Shape | None = None
-        if isinstance(message, str):
+        shape: Shape | None = getattr(type(message), "__acprt_shape__", None)  # asked first: it is cheaper (w3)
+        if shape is None and isinstance(message, str):
             method = message
             if isinstance(params, _SCALARS):
                 raise TypeError(f"params of {method} must be an object or an array, not {type(params).__name__}")
         else:
-            shape = getattr(type(message), "__acprt_shape__", None) or shape_of(type(message))
+            shape = shape or shape_of(type(message))
             if shape.is_request:
                 raise TypeError(f"{type(message).__qualname__} is a request: send it with send_request")
             if params is not None:
@@ -229,7 +230,7 @@ class Connection:
         if get_ident() == self.thread_id:
             self._outbox.put(line, owner)
         else:
-            self.call_on_loop(lambda: self._put_for(line, owner))
+            self.call_on_loop(partial(self._put_for, line, owner))
 
     async def drain(self) -> None:
         """Wait until less than `Limits.outbox_high_bytes` are unwritten. Not in the dispatch loop (DEC-18)."""
