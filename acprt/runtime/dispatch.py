@@ -12,14 +12,14 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from acprt.errors import RpcError
 from acprt.runtime.calls import OutgoingCall
 from acprt.runtime.forwarding import Forwarding
 from acprt.runtime.handlers import Chains, Handled, Link, name_of
 from acprt.runtime.inbox import EndOfInput, InboundBatch, Item
-from acprt.runtime.responder import ANSWERED, RUNNING, InboundRequest, current_request
+from acprt.runtime.responder import ANSWERED, QUEUED, RUNNING, InboundRequest, current_request
 from acprt.runtime.routing import Dispatch, Offer, response_dispatch
 from acprt.wire.frames import NO_PARAMS, MalformedFrame, NotificationFrame, ResponseFrame, encode_error
 from acprt.wire.payloads import decode_params
@@ -116,7 +116,7 @@ class DispatchLoop:
                 if link is None:
                     return items[at:]
                 if item.state is not ANSWERED:
-                    self._start_method(link, item, item.params)
+                    self._methods.start(link, item, item.params)
             elif type(item) is ResponseFrame and routes_responses:
                 call = calls.take(item.id)
                 if call is not None:
@@ -162,7 +162,7 @@ class DispatchLoop:
             return None
         link = self._chains.methods.get(request.method)
         if link is not None:
-            self._start_method(link, request, request.params)
+            self._methods.start(link, request, request.params)
             return None
         chain = self._chains.requests.get(request.method, self._chains.other_requests)
         if chain or self._dynamic.chains:
@@ -181,18 +181,6 @@ class DispatchLoop:
         if call.settle(frame) and call.callback is not None:
             return self._call_back(call)
         return None
-
-    def _start_method(self, link: Link, request: InboundRequest, params: Raw) -> None:
-        request.state = RUNNING
-        try:
-            message = decode_params(link.decoder, params)
-        except RpcError as error:
-            request.fail(error)  # the walk stops at a handler whose params do not decode (HC-04)
-        except Exception as error:  # out of the message class itself, a `__post_init__` for example
-            self._log_failure(link, request.method, error)
-            request.fail(RpcError.internal_error())
-        else:
-            self._methods.start(link, request, message)
 
     async def _walk_request(self, request: InboundRequest, chain: Sequence[Link]) -> None:
         method, params = request.method, request.params  # an answered request has none any more
@@ -383,7 +371,9 @@ class DispatchLoop:
             link = chain[at]
             at += 1
             if link.is_method and offer.request is not None:
-                self._start_method(link, offer.request, offer.params)
+                if offer.request.state is RUNNING:
+                    offer.request.state = QUEUED  # until its task's first step, as when nobody was asked before
+                self._methods.start(link, offer.request, offer.params)
                 return True, False
             outcome = declined if declined is not None else await self._offer_to(link, offer)
             declined = None

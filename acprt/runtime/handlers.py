@@ -90,7 +90,7 @@ class Route:
 class Link:
     """A route as one method meets it: its place among all routes, and the decoder of that method's params, if typed."""
 
-    __slots__ = ("decoder", "handler", "is_dispatch", "is_method", "kind", "order", "route", "takes_cx")
+    __slots__ = ("decoder", "handler", "is_dispatch", "is_method", "is_sync", "kind", "name", "order", "route", "takes_cx")
 
     def __init__(self, route: Route, message_type: Any, order: int) -> None:
         self.route = route
@@ -98,6 +98,8 @@ class Link:
         self.kind = route.kind
         self.handler = route.handler
         self.takes_cx = route.takes_cx
+        self.is_sync = route.is_sync
+        self.name = route.name
         self.is_method = route.kind is RouteKind.METHOD
         self.is_dispatch = route.kind is RouteKind.DISPATCH
         self.decoder: Decoder | None = None

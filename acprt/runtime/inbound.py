@@ -10,6 +10,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
@@ -19,14 +20,16 @@ from acprt.limits import Limits
 from acprt.runtime.batch import BatchReply
 from acprt.runtime.dialect import CancelGroup, CancelNotice, Dialect
 from acprt.runtime.outbox import Outbox
-from acprt.runtime.responder import QUEUED, InboundRequest
-from acprt.wire.frames import RequestFrame, ResponseFrame, answer_of, encode
+from acprt.runtime.responder import ANSWERED, QUEUED, InboundRequest
+from acprt.wire.frames import NO_PARAMS, RequestFrame, ResponseFrame, answer_of, encode, encode_error
 from acprt.wire.lines import OutLine
+from acprt.wire.payloads import line_too_long
 
 __all__ = ["InboundTable"]
 
 logger = logging.getLogger("acprt.dispatch")
 
+_SHOWN = 200  # characters of a method in an error that replaces an answer: the method may be why it is too long
 _UNWRITTEN_KEPT = 1024  # answers that a late cancel may still find in the outbox; past it the oldest stays sent
 
 Watch = Callable[[ResponseFrame | None], ResponseFrame | None]
@@ -47,6 +50,7 @@ class InboundTable:
         self._dialect = dialect
         self._key = None if type(dialect).key is Dialect.key else dialect.key
         self._outbox = outbox
+        self._put = outbox.put
         self._loop = loop
         self.line_out_bytes = limits.line_out_bytes
         self._limit = limits.in_flight_requests
@@ -60,6 +64,7 @@ class InboundTable:
         self._looks_at_answers = self._withdraws or type(dialect).follow is not Dialect.follow
         self._newest: dict[Hashable, InboundRequest] = {}
         self._shadowed: set[InboundRequest] = set()  # older requests whose id the peer used again in flight (CA-12)
+        self.outlived: set[InboundRequest] = set()  # answered while the task of their `method` handler still runs
         self._unwritten: dict[Hashable, InboundRequest] = {}  # answered last, when the dialect withdraws what is queued
         self._batches: set[BatchReply] = set()  # whose arrays are not written yet
         self._when_empty: list[asyncio.Future[None]] = []
@@ -138,7 +143,7 @@ class InboundTable:
             self._outbox.withdraw(request)
         for call in tuple(request.nested or ()):
             call.cancel()
-        if request.state is QUEUED or (request.task is not None and not request.started):
+        if request.state is QUEUED:
             self.end_cancelled(request)  # its handler never begins
         elif request.task is not None:
             request.task.cancel()
@@ -150,15 +155,24 @@ class InboundTable:
         else:
             request.end_silently()
 
-    def finished(self, request: InboundRequest, line: OutLine | None) -> bool:
-        """A request has its answer: out of the table, and onto the wire unless its dialect keeps it back. Whether it
-        goes there.
+    def finish(self, request: InboundRequest, line: OutLine | None) -> None:
+        """A request has its answer, or ends without one: out of the table, and onto the wire unless its dialect keeps
+        the answer back. Every answer passes here.
         """
+        if line is not None and len(line) > self.line_out_bytes:
+            line = self._too_long(request, len(line))
+        request.state = ANSWERED
+        request.params = NO_PARAMS  # a handle may be kept long after its answer; it must not keep the input
+        if request.cancel_listeners is not None:  # writing to a Struct costs ten times a read (bench-core w2)
+            request.cancel_listeners = None
         key = request.id if self._key is None else self._key(request.id)
-        if self._newest.get(key) is request:
-            del self._newest[key]
-        else:
+        newest = self._newest.pop(key, None)
+        if newest is not request:
+            if newest is not None:
+                self._newest[key] = newest
             self._shadowed.discard(request)
+        if request.task is not None:
+            self.outlived.add(request)
         if self._grouped_methods and request.method in self._grouped_methods:
             self._ungroup(request)
         if request.is_cancelled and not self._dialect.answers_cancelled:
@@ -168,13 +182,17 @@ class InboundTable:
         if request.batch is not None:
             request.batch.fill(request.slot, None if line is None else bytes(line))
         elif line is not None:
-            self._outbox.put(line, request)
+            self._put(line, request)
         if self._when_empty and not self:
             waiters, self._when_empty = self._when_empty, []
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
-        return line is not None
+        if line is None:
+            request.is_silent = True
+        if request.hooks is not None:
+            hooks, request.hooks = request.hooks, None
+            self.run_hooks(request, hooks)
 
     def answer_rest(self) -> None:
         """The endpoint ends: whoever still waits is told, as the dialect wants it (DEC-25)."""
@@ -199,8 +217,25 @@ class InboundTable:
             self._when_empty.append(waiter)
             await waiter
 
-    def run_hook(self, hook: Callable[[], Any]) -> None:
-        """Run what a handler wants done after its answer; what it returns to await is spawned."""
+    def run_hooks(self, request: InboundRequest, hooks: list[Callable[[], Any]]) -> None:
+        """Run what a handler wants done after its answer; nothing of it when there is none."""
+        if request.is_silent:
+            return
+        for hook in hooks:
+            if request.batch is None:
+                self._run_hook(hook)
+            else:  # the answer leaves with the array
+                request.batch.when_written(partial(self._run_hook, hook))
+
+    def call_on_loop(self, callback: Callable[[], None]) -> None:
+        """From another thread: run `callback` on the loop; when that is closed there is nobody to tell."""
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            logger.debug("the loop is closed: a finalizer had nothing left to do")
+
+    def _run_hook(self, hook: Callable[[], Any]) -> None:
+        """What it returns to await is spawned."""
         try:
             outcome = hook()
         except Exception:
@@ -209,12 +244,11 @@ class InboundTable:
         if inspect.isawaitable(outcome):
             self._spawn(outcome)
 
-    def call_on_loop(self, callback: Callable[[], None]) -> None:
-        """From another thread: run `callback` on the loop; when that is closed there is nobody to tell."""
-        try:
-            self._loop.call_soon_threadsafe(callback)
-        except RuntimeError:
-            logger.debug("the loop is closed: a finalizer had nothing left to do")
+    def _too_long(self, request: InboundRequest, size: int) -> bytes:
+        limit = self.line_out_bytes
+        method = request.method
+        logger.error("the answer to %s (id %r) is %d bytes, over the limit of %d", method, request.id, size, limit)
+        return encode_error(request.id, line_too_long(method[:_SHOWN], size, limit))
 
     def _ungroup(self, request: InboundRequest) -> None:
         self._ungrouped.pop(request, None)

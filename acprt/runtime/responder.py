@@ -21,10 +21,9 @@ from msgspec import UNSET, Raw
 from acprt.errors import RpcError
 from acprt.runtime.batch import BatchReply
 from acprt.runtime.results import Err, Ok, Result
-from acprt.wire.frames import NO_PARAMS, encode_error, encode_response
+from acprt.wire.frames import encode_error, encode_response
 from acprt.wire.ids import RequestId
-from acprt.wire.lines import OutLine
-from acprt.wire.payloads import UNENCODABLE, encoding_error, line_too_long
+from acprt.wire.payloads import UNENCODABLE, encoding_error
 
 if TYPE_CHECKING:
     from acprt.runtime.inbound import InboundTable
@@ -51,15 +50,12 @@ current_request: ContextVar[InboundRequest | None] = ContextVar("acprt_current_r
 class RequestState(Enum):
     """Where a request of the peer is on its way. It moves down this list; only a parked one is queued again."""
 
-    QUEUED = auto()  # read, or parked: no handler has it
+    QUEUED = auto()  # read, or parked: no handler has it, nor did a `method` handler's task take its first step
     RUNNING = auto()  # offered to a handler
     ANSWERED = auto()  # its answer is queued, or its dialect wants none
 
 
 QUEUED, RUNNING, ANSWERED = RequestState  # an attribute of an Enum class costs 60 ns on 3.11 (bench-core w2)
-
-
-_SHOWN = 200  # characters of a method in an error that replaces an answer: the method may be why it is too long
 
 
 @final
@@ -77,16 +73,15 @@ class InboundRequest(msgspec.Struct, eq=False):
     state: RequestState = QUEUED
     is_cancelled: bool = False  # the peer asked
     cancelled_answer: Any = UNSET  # what it gets in the place of any error, if its dialect says so
-    started: bool = False  # a `method` handler's task took its first step
     task: asyncio.Task[None] | None = None
     batch: BatchReply | None = None
     slot: int = 0
     nested: set[Any] | None = None  # requests sent while serving this one, when the dialect cascades
     _handles: int = 0
     _held: bool = False  # a handler walk is under way, or it is parked: a drop is not final yet (BA-15)
-    _is_written: bool = False  # an answer is on its way, as opposed to an end without one
-    _cancel_listeners: dict[object, Callable[[], object]] | None = None  # by the key to forget them by
-    _after_response: list[Callable[[], Any]] | None = None
+    is_silent: bool = False  # it ended without an answer
+    cancel_listeners: dict[object, Callable[[], object]] | None = None  # by the key to forget them by
+    hooks: list[Callable[[], Any]] | None = None  # to be run after its answer
 
     def answer(self, result: Any) -> None:
         """Queue the successful answer, unless there is one already."""
@@ -103,7 +98,7 @@ class InboundRequest(msgspec.Struct, eq=False):
                 self.cancelled_answer = UNSET  # nor can it be written in the place of this error
             self.fail(encoding_error(error))
         else:
-            self._finish(line)
+            self.table.finish(self, line)
 
     def fail(self, error: RpcError) -> None:
         """Queue an error answer, unless there is an answer already."""
@@ -118,17 +113,17 @@ class InboundRequest(msgspec.Struct, eq=False):
         except UNENCODABLE as unencodable:
             logger.error("the error for %s (id %r) cannot be written as JSON: %s", self.method, self.id, unencodable)
             line = encode_error(self.id, RpcError.internal_error())  # OU-13
-        self._finish(line)
+        self.table.finish(self, line)
 
     def end_silently(self) -> None:
         """End without an answer: the dialect wants none."""
         if self.state is not ANSWERED:
-            self._finish(None)
+            self.table.finish(self, None)
 
     def cancel(self) -> None:
         """Set the marker and wake what waits for it. The caller decides what else a cancel means."""
         self.is_cancelled = True
-        listeners, self._cancel_listeners = self._cancel_listeners, None
+        listeners, self.cancel_listeners = self.cancel_listeners, None
         for listener in listeners.values() if listeners else ():
             try:
                 listener()
@@ -141,24 +136,24 @@ class InboundRequest(msgspec.Struct, eq=False):
             listener()
         elif self.state is ANSWERED:
             return  # a cancel that comes now finds nothing to stop
-        elif self._cancel_listeners is None:
-            self._cancel_listeners = {key: listener}
+        elif self.cancel_listeners is None:
+            self.cancel_listeners = {key: listener}
         else:
-            self._cancel_listeners[key] = listener
+            self.cancel_listeners[key] = listener
 
     def forget_listener(self, key: object) -> None:
         """Undo `on_cancel`."""
-        if self._cancel_listeners:
-            self._cancel_listeners.pop(key, None)
+        if self.cancel_listeners:
+            self.cancel_listeners.pop(key, None)
 
     def after_response(self, callback: Callable[[], Any]) -> None:
         """Call `callback` once the answer is queued; at once if it is; never when there will be none."""
         if self.state is ANSWERED:
-            self._run_hooks([callback])
-        elif self._after_response is None:
-            self._after_response = [callback]
+            self.table.run_hooks(self, [callback])
+        elif self.hooks is None:
+            self.hooks = [callback]
         else:
-            self._after_response.append(callback)
+            self.hooks.append(callback)
 
     def add_nested(self, call: Any) -> None:
         """A request of ours was sent in the service of this one."""
@@ -192,33 +187,6 @@ class InboundRequest(msgspec.Struct, eq=False):
         """Nobody can answer any more."""
         logger.warning("the handler of %s (id %r) dropped its responder: Internal error", self.method, self.id)
         self.fail(RpcError.internal_error(f"request handler dropped its responder for `{self.method}`"))
-
-    def _finish(self, line: OutLine | None) -> None:
-        """Every answer passes here."""
-        if line is not None and len(line) > self.table.line_out_bytes:
-            line = self._too_long(len(line))
-        self.state = ANSWERED
-        self.params = NO_PARAMS  # a handle may be kept long after its answer; it must not keep the input
-        if self._cancel_listeners is not None:
-            self._cancel_listeners = None
-        self._is_written = self.table.finished(self, line)
-        hooks, self._after_response = self._after_response, None
-        if hooks:
-            self._run_hooks(hooks)
-
-    def _too_long(self, size: int) -> bytes:
-        limit = self.table.line_out_bytes
-        logger.error("the answer to %s (id %r) is %d bytes, over the limit of %d", self.method, self.id, size, limit)
-        return encode_error(self.id, line_too_long(self.method[:_SHOWN], size, limit))
-
-    def _run_hooks(self, hooks: list[Callable[[], Any]]) -> None:
-        if not self._is_written:
-            return
-        for hook in hooks:
-            if self.batch is None:
-                self.table.run_hook(hook)
-            else:  # the answer leaves with the array
-                self.batch.when_written(partial(self.table.run_hook, hook))
 
     def _log_duplicate(self) -> None:
         if not self.is_cancelled:  # an answer that a cancel has overtaken is nobody's mistake

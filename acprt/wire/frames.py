@@ -99,6 +99,11 @@ class _Envelope(msgspec.Struct, gc=False):
     error: _ErrorObject | UnsetType | None = UNSET
 
 
+class _Result(msgspec.Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    id: RequestId
+    result: Any
+
+
 class _Answer(msgspec.Struct, gc=False):
     result: Raw = NO_PARAMS
     error: _ErrorObject | None = None
@@ -266,10 +271,9 @@ def fill_notification(template: bytes, params: Any) -> OutLine:
 
 def encode_response(id: RequestId, result: Any) -> OutLine:
     """One successful answer without terminator; any JSON value is a result (RS-04), `NO_PARAMS` is null."""
-    text = _encode(None if result is NO_PARAMS else result)
-    if len(text) > _LONG:
-        return _around(b'{"jsonrpc":"2.0","id":%b,"result":}' % _encode(id), text)
-    line = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode(id), text)
+    line = _encode(_Result(id, None if result is NO_PARAMS else result))
+    if len(line) > _LONG and _LF not in line:
+        return LongLine(line, b"")
     return line if _LF not in line else _on_one_line(line)
 
 

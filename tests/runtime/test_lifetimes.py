@@ -162,7 +162,7 @@ class TestForwardedCancellation:
                         waiting.cancel()
                         await asyncio.wait([waiting])
                         assert (await down.receive())["method"] == "$/cancel_request"
-                assert not responder._request._cancel_listeners
+                assert not responder._request.cancel_listeners
                 last = cx.send_request("short")
                 last.forward_cancellation_from(responder.cancellation)
                 last.on_receiving_result(_ignore)
