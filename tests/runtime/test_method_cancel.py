@@ -105,6 +105,31 @@ class TestCancel:
 
         run(main())
 
+    def test_cancel_before_the_first_step_of_one_that_others_declined(self, run):
+        """DEC-10: the same when an ordered handler had the request before."""
+
+        async def main():
+            endpoint = acprt.Endpoint()
+            began: list[Any] = []
+
+            @endpoint.on_receive_dispatch
+            async def look(dispatch: acprt.Dispatch, cx: acprt.Connection) -> acprt.Handled:
+                return acprt.Handled.no()
+
+            @endpoint.method("work")
+            async def work(params: Any) -> None:
+                began.append(params)
+
+            async with raw_client_of(endpoint) as peer:
+                cancel = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 1}}
+                peer.send({"jsonrpc": "2.0", "id": 1, "method": "work"}, cancel)
+                assert (await peer.receive())["error"] == CANCELLED
+                peer.request(2, "work", ["next"])
+                assert (await peer.receive())["id"] == 2
+                assert began == [["next"]]
+
+        run(main())
+
     def test_second_cancel_does_not_hurt_the_clean_up(self, run):
         """CA-06: a handler that awaits its clean-up is cancelled once, however often the peer asks."""
 
@@ -180,6 +205,37 @@ class TestCancel:
 
         run(main())
         assert "was cancelled from inside" not in caplog.text
+
+    @pytest.mark.parametrize("closes", [False, True], ids=["closed by its peer", "closes itself"])
+    def test_task_that_outlives_its_answer_ends_with_the_connection(self, run, closes):
+        """A wing may answer for a handler that still cleans up: closing waits for it, as for the others."""
+
+        async def main():
+            endpoint, entered = acprt.Endpoint(), asyncio.Event()
+            cleaned: list[int] = []
+
+            @endpoint.method("work")
+            async def work(params: Any, cx: acprt.Connection) -> None:
+                request = cx.inbound.find(1)
+                assert request is not None
+                request.answer("early")
+                entered.set()
+                try:
+                    if closes:
+                        await cx.aclose()  # returns at once in a task of the connection
+                        cleaned.append(0)
+                    await asyncio.Event().wait()
+                finally:
+                    await asyncio.sleep(0)
+                    cleaned.append(1)
+
+            async with raw_client_of(endpoint) as peer:
+                peer.request(1, "work")
+                await entered.wait()
+                assert (await peer.receive())["result"] == "early"
+            assert cleaned == ([0, 1] if closes else [1])
+
+        run(main())
 
     def test_silent_dialect_writes_nothing(self, run):
         """DEC-9: neither an error nor the value that the handler returns anyway."""
