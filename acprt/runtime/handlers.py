@@ -16,7 +16,7 @@ from acprt.runtime.messages import reply_type_of
 from acprt.runtime.responder import InboundRequest, Responder
 from acprt.runtime.routing import Dispatch, Offer, response_dispatch
 from acprt.runtime.signatures import Taken, is_notification_type, is_request_type
-from acprt.wire.payloads import Decoder, decode_params, decoder_for
+from acprt.wire.payloads import UNTYPED, Decoder, decode_params, decoder_for
 
 if TYPE_CHECKING:
     from acprt.runtime.connection import Connection
@@ -90,7 +90,10 @@ class Route:
 class Link:
     """A route as one method meets it: its place among all routes, and the decoder of that method's params, if typed."""
 
-    __slots__ = ("decoder", "handler", "is_dispatch", "is_method", "is_sync", "kind", "name", "order", "route", "takes_cx")
+    __slots__ = (
+        "decode", "decoder", "handler", "is_dispatch", "is_method", "is_sync", "kind", "name", "order", "route",
+        "takes_cx",
+    )  # fmt: skip
 
     def __init__(self, route: Route, message_type: Any, order: int) -> None:
         self.route = route
@@ -108,6 +111,7 @@ class Link:
                 self.decoder = decoder_for(message_type)
             except Exception as error:  # a type that msgspec refuses, or a name that its annotations do not find
                 raise TypeError(f"{message_type!r}, taken by {route.name}, cannot be decoded: {error}") from error
+        self.decode = (self.decoder or UNTYPED).decode  # the first attempt of `decode_params`
 
     def call(self, offer: Offer, cx: Connection) -> Any:
         """Call an ordered handler with what its kind gets; the coroutine it returns. Undecodable params raise RpcError.

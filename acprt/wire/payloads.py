@@ -18,6 +18,7 @@ from acprt.wire.repair import repair
 
 __all__ = [
     "UNENCODABLE",
+    "UNTYPED",
     "Decoder",
     "decode_params",
     "decode_result",
@@ -71,7 +72,7 @@ def decode_params(decoder: Decoder | None, params: Raw) -> Any:
     if decoder is None:
         if params is NO_PARAMS:
             return None
-        decoder = _UNTYPED
+        decoder = UNTYPED
     decode = decoder.decode  # a name of its own: read as an attribute it is faster than called as a method
     try:
         return decode(params)
@@ -84,7 +85,7 @@ def decode_params(decoder: Decoder | None, params: Raw) -> Any:
 def decode_result(decoder: Decoder | None, result: Raw) -> Any:
     """A result as the decoder's type, or as plain values. Raises RpcError -32603: it is a local failure (SR-03)."""
     if decoder is None:
-        decoder = _UNTYPED
+        decoder = UNTYPED
     try:
         return decoder.decode(result)
     except UNREADABLE as error:
@@ -122,7 +123,8 @@ def line_too_long(method: str, size: int, limit: int) -> RpcError:
     )
 
 
-_UNTYPED = Decoder(msgspec.json.Decoder().decode)
+UNTYPED = Decoder(msgspec.json.Decoder().decode)
+"""What decodes to plain values."""
 
 
 def _own_decoder(type_: Any) -> Callable[[Any], Decoder] | None:
