@@ -239,8 +239,7 @@ def encode_request(id: RequestId, method: str, params: Any) -> OutLine:
     if params is None or params is NO_PARAMS:
         return b'{"jsonrpc":"2.0","id":%b,"method":%b}' % (_encode(id), _encode(method))
     template = request_template if len(method) <= _CACHED_METHOD else request_template.__wrapped__
-    line = template(method) % (_encode(id), _encode(params))  # `fill_request`, without the call (bench-core w12)
-    return line if _LF not in line else _on_one_line(line)
+    return fill_request(template(method), id, params)
 
 
 def fill_request(template: bytes, id: RequestId, params: Any) -> OutLine:
@@ -272,9 +271,9 @@ def fill_notification(template: bytes, params: Any) -> OutLine:
 def encode_response(id: RequestId, result: Any) -> OutLine:
     """One successful answer without terminator; any JSON value is a result (RS-04), `NO_PARAMS` is null."""
     line = _encode(_Result(id, None if result is NO_PARAMS else result))
-    if len(line) > _LONG and _LF not in line:
-        return LongLine(line, b"")
-    return line if _LF not in line else _on_one_line(line)
+    if _LF in line:
+        return _on_one_line(line)
+    return line if len(line) <= _LONG else LongLine(line, b"")
 
 
 def encode_error(id: RequestId, error: RpcError) -> bytes:
