@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Callable
 from typing import TypeVar
@@ -29,11 +30,16 @@ async def call(
     """Send `request` and wait for its result, for `idle_seconds` since its last progress and `absolute_seconds` in all.
 
     `on_progress(note)` is called when a progress is read, in order and before the result; it must be quick. When a
-    clock runs out the request is cancelled, whichever it was, with a reason, and TimeoutError raised. Cancelling the
-    task cancels the request too. Raises the peer's RpcError. A subscription has no clock: wait with `block_task()`.
+    clock runs out the request is cancelled, whichever it was, with a reason, and TimeoutError raised; `math.inf` stops
+    a clock. Cancelling the task cancels the request too. Raises the peer's RpcError. A subscription has no clock: wait
+    with `block_task()`.
     """
     if isinstance(request, ListenRequest):
         raise TypeError("a subscription lives until it is closed: cx.send_request(…).block_task()")
+    if inspect.iscoroutinefunction(on_progress):
+        raise TypeError("on_progress is a plain function: it is called where messages are read, and never awaited")
+    _require_seconds("idle_seconds", idle_seconds)
+    _require_seconds("absolute_seconds", absolute_seconds)
     dialect, loop = dialect_of(cx), cx.loop
     ends = loop.time() + absolute_seconds
     clock = asyncio.timeout(None)
@@ -80,3 +86,11 @@ async def call(
         finally:
             if timer is not None:
                 timer.cancel()
+
+
+def _require_seconds(name: str, seconds: object) -> None:
+    """Refuse what would fail, or never run out, once the request is sent."""
+    if not isinstance(seconds, int | float):
+        raise TypeError(f"{name} is a number of seconds (math.inf: no bound), not {seconds!r}")
+    if math.isnan(seconds):
+        raise ValueError(f"{name} is nan")

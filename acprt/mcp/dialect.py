@@ -190,7 +190,7 @@ class McpDialect(Dialect):
     def on_request_sent(self, id: WireRequestId, method: str, params: Any) -> RpcError | Raw | None:
         """A modern client stamps what every request says of it; a modern server has no requests."""
         if self.side == "server" and self.era is _MODERN:
-            return RpcError.invalid_request(f"a server of {_MODERN.value} sends no requests: {method}")
+            return RpcError.internal_error(f"a server of {_MODERN.value} sends no requests: {method}")
         meta = self._client_meta(method) if self.side == "client" else {}
         if method in _NEVER_CANCELLED:
             self._opening = id
@@ -358,7 +358,7 @@ def dialect(
         raise TypeError(f"era takes a ProtocolEra, not {era!r}; negotiated(…) finds it out")
     return McpDialect(
         Settings(
-            side=_checked(side),
+            side=side,
             era=era,
             info=info,
             capabilities=capabilities or {},
@@ -391,7 +391,7 @@ def negotiated(
     """
     return McpDialect(
         Settings(
-            side=_checked(side),
+            side=side,
             era=None,
             info=info,
             capabilities=capabilities or {},
@@ -403,9 +403,3 @@ def negotiated(
             close_stream=None,
         )
     )
-
-
-def _checked(side: Side) -> Side:
-    if side not in ("client", "server"):
-        raise ValueError(f'side is "client" or "server", not {side!r}')
-    return side

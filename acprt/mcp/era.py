@@ -148,6 +148,8 @@ class StdioEraClassifier:
     """
 
     def __init__(self, policy: EraPolicy = EraPolicy.AUTO, *, implicit_legacy: bool = True) -> None:
+        if not isinstance(policy, EraPolicy):
+            raise TypeError(f"policy takes an EraPolicy, not {policy!r}")
         self.policy = policy
         self.implicit_legacy = implicit_legacy
         self._era = _START[policy]

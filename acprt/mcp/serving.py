@@ -5,6 +5,7 @@ Both are said only if the client asked for them, as its request tells, and never
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -36,7 +37,12 @@ def request_meta() -> dict[str, Any]:
 
 
 def report_progress(cx: Connection, progress: float, total: float | None = None, message: str | None = None) -> bool:
-    """Tell the client how far the request is that is being served. False: it gave no token, so nothing was sent."""
+    """Tell the client how far the request is that is being served. False: it gave no token, so nothing was sent.
+
+    ValueError for a number that is none in JSON: the client would read null.
+    """
+    if not math.isfinite(progress) or not math.isfinite(total or 0):
+        raise ValueError(f"progress and total are finite numbers, not {progress!r} and {total!r}")
     token = _meta_for(cx).get("progressToken")
     if not isinstance(token, str | int) or isinstance(token, bool):
         return False
@@ -51,8 +57,10 @@ def report_progress(cx: Connection, progress: float, total: float | None = None,
 
 def log(cx: Connection, level: LogLevel, data: Any, logger: str | None = None) -> bool:
     """Send a line for the client's log. In the modern era only if the request that is being served asks for that level;
-    whether anything was sent.
+    whether anything was sent. ValueError for a level that there is not.
     """
+    if level not in _LEVELS:
+        raise ValueError(f"level is one of {', '.join(_LEVELS)}, not {level!r}")
     if dialect_of(cx).era is ProtocolEra.MODERN_2026:
         wanted = _meta_for(cx).get(LOG_LEVEL)
         if wanted not in _LEVELS or _LEVELS.index(level) < _LEVELS.index(wanted):

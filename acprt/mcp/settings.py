@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -33,3 +33,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     strict_opening: bool
     strict_admission: bool
     close_stream: Callable[[int], object] | None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError or TypeError for an option that would be wrong only when a peer meets it."""
+        words = {"side": Side, "profile": CancellationProfile, "cancels": CancelReading}
+        for option, kind in words.items():
+            word, known = getattr(self, option), get_args(kind)
+            if word not in known:
+                raise ValueError(f"{option} is one of {', '.join(map(repr, known))}, not {word!r}")
+        if not isinstance(self.info, Implementation | None):
+            raise TypeError(f"info is an mcp.Implementation(name=…, version=…), not {self.info!r:.80}")
