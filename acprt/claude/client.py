@@ -171,7 +171,11 @@ class ClaudeClient:
     async def control(
         self, subtype: str, members: Mapping[str, Any] | None = None, *, timeout: float | None = CONTROL_SECONDS
     ) -> Any:
-        """Send a control request that has no class here; its payload as plain values. Raises as `send` does."""
+        """Send a control request that has no class here; its payload as plain values. Raises as `send` does, and
+        ValueError for a member `subtype`: that is its name.
+        """
+        if "subtype" in (members or {}):
+            raise ValueError(f"the subtype of this request is {subtype!r}: no member can be called so")
         self._refuse_after_end_of_input()
         sent = self.connection.send_request(subtype, dict(members or {}))
         return await self._answer(sent.block_task(timeout=timeout), subtype)

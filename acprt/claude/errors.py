@@ -109,8 +109,9 @@ class TurnFailed(ClaudeError):
     def __init__(self, result: ResultMessage) -> None:
         self.result = result
         self.session_id = result.session_id
-        reason = result.terminal_reason or result.subtype
-        super().__init__(mask_secrets(f"the turn failed ({reason}): {result.text[:_SHOWN]}"))
+        reason = result.terminal_reason or result.subtype or "no reason was given"
+        said = f": {result.text[:_SHOWN]}" if result.text else ""
+        super().__init__(mask_secrets(f"the turn failed ({reason}){said}"))
 
 
 class AuthenticationFailed(TurnFailed):

@@ -62,6 +62,8 @@ class ClaudeProcess(AgentProcess):
         die_with_parent: bool = False,
         limits: Limits | None = None,
     ) -> None:
+        if not argv:
+            raise TypeError('the command is missing: ClaudeProcess("claude", …)')
         switches = {
             "--include-partial-messages": include_partial_messages,
             "--replay-user-messages": replay_user_messages,

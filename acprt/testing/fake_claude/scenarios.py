@@ -24,7 +24,7 @@ odd                    asks the host for something that does not exist
 stray                  lines on stdout that are no frames
 broken                 a damaged frame in mid-turn
 crash                  exits 3 in mid-turn
-garbage-result         a result that is longer than it may be
+garbage-result BYTES   a result of so many bytes, for one that is longer than it may be
 environment NAME       the value of a variable
 """
 

@@ -161,4 +161,4 @@ def _text_of(prompt: dict[str, Any]) -> str:
     content = prompt.get("message", {}).get("content", "")
     if isinstance(content, str):
         return content
-    return "".join(block.get("text", "") for block in content if isinstance(block, dict))
+    return "".join(str(block.get("text") or "") for block in content if isinstance(block, dict))

@@ -1,0 +1,68 @@
+"""What a caller gets wrong is refused at once, and in words that say what it was."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from acprt import claude
+from tests.claude.talking import begin, fake_client, raw_client
+
+
+def test_process_without_a_command_is_refused() -> None:
+    """The first option would be taken for the program."""
+    with pytest.raises(TypeError, match="command is missing"):
+        claude.ClaudeProcess(cwd=".")
+
+
+def test_member_cannot_take_the_place_of_the_subtype(run) -> None:
+    """Another request than the named one would go out."""
+
+    async def main() -> None:
+        async with raw_client() as (cli, peer):
+            with pytest.raises(ValueError, match="'set_model'"):
+                await cli.control("set_model", {"subtype": "interrupt"})
+            asked = asyncio.create_task(cli.control("set_model", {"model": "m"}))
+            frame = await peer.receive()
+            assert frame["request"] == {"subtype": "set_model", "model": "m"}
+            peer.accept(frame["request_id"])
+            await asked
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({"subtype": ""}, "the turn failed (no reason was given)"),
+        ({"subtype": "error_max_cost"}, "the turn failed (error_max_cost)"),
+        ({"subtype": "x", "terminal_reason": "api_error", "result": "down"}, "the turn failed (api_error): down"),
+    ],
+)
+def test_failed_turn_says_what_there_is_to_say(run, members: dict[str, Any], text: str) -> None:
+    """A result need not have a word of why."""
+
+    async def main() -> None:
+        async with raw_client() as (cli, peer):
+            turn = cli.prompt("hi")
+            finished = asyncio.create_task(turn.finished())
+            uuid = await peer.prompt()
+            begin(peer, uuid)
+            peer.result(uuid, **({"is_error": True, "result": ""} | members))
+            with pytest.raises(claude.TurnFailed) as caught:
+                await finished
+            assert str(caught.value) == text
+
+    run(main())
+
+
+def test_fake_answers_a_prompt_whose_text_is_null(run) -> None:
+    """It is how a NaN arrives."""
+
+    async def main() -> None:
+        async with fake_client() as (cli, _fake):
+            assert await cli.prompt([{"type": "text", "text": None}, {"type": "text", "text": "hi"}]).text() == "hi"
+
+    run(main())
