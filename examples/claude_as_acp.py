@@ -42,6 +42,7 @@ class Session:
         self.say = acp.SessionUpdates(cx, session_id)
         self.cli: claude.ClaudeClient
         self.streamed = False  # the block that comes whole was told in pieces
+        self.plans: set[str] = set()  # calls that were told as a plan, and are no calls to the client
 
     async def prompt(self, blocks: list[v1.ContentBlock]) -> v1.PromptResponse:
         turn = self.cli.prompt([as_claude(block) for block in blocks])
@@ -114,7 +115,8 @@ class Session:
                 self.say.message(text)
             case claude.ThinkingBlock(thinking=thinking) if not self.streamed and not inner:
                 self.say.thought(thinking)
-            case claude.ToolUseBlock(name="TodoWrite", input={"todos": list(todos)}):
+            case claude.ToolUseBlock(id=id, name="TodoWrite", input={"todos": list(todos)}):
+                self.plans.add(id)
                 self.say.plan(*(as_plan_entry(todo) for todo in todos))
             case claude.ToolUseBlock(id=id, name=name, input=input):
                 kind = KINDS.get(name, "other")
@@ -123,6 +125,9 @@ class Session:
             self.streamed = False
 
     def show_result(self, block: claude.ToolResultBlock, details: Any) -> None:
+        if block.tool_use_id in self.plans:
+            self.plans.remove(block.tool_use_id)
+            return
         if isinstance(details, dict) and "backgroundTaskId" in details:
             return  # the work goes on in the background: the call ends with its task
         text = block.content if isinstance(block.content, str) else claude.text_of(as_blocks(block.content))

@@ -107,9 +107,13 @@ class TestClaudeAsAcp:
         run(main(), timeout=40)
 
     def test_todo_list_is_a_plan(self, run) -> None:
+        """And no tool call: the client must not hear of the end of one that it was never told of."""
+
         async def main() -> None:
             async with session_of_example() as (session, _cx, _heard):
-                (plan,) = [u for u in await play(session, "todo") if isinstance(u, v1.Plan)]
+                updates = await play(session, "todo")
+                (plan,) = [u for u in updates if isinstance(u, v1.Plan)]
+                assert not [u for u in updates if isinstance(u, v1.ToolCall | v1.ToolCallUpdate)]
                 assert [(e.content, e.status) for e in plan.entries] == [
                     ("Read", "completed"),
                     ("Write", "in_progress"),
