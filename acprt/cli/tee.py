@@ -180,7 +180,7 @@ class _Flow(threading.Thread):
 
 
 def _write(target: int, data: bytes) -> bool:
-    """Write all of it; False when nobody reads there any more."""
+    """Write all of it; False when that cannot be, since nobody reads there any more or the disk is full."""
     rest = memoryview(data)
     while rest:
         try:
@@ -190,9 +190,10 @@ def _write(target: int, data: bytes) -> bool:
             poll.register(target, select.POLLOUT)
             poll.poll()
         except OSError as error:
-            if error.errno in (errno.EPIPE, errno.ECONNRESET, errno.EIO):
-                return False
-            raise
+            if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EIO):
+                with contextlib.suppress(OSError):
+                    os.write(2, f"acprt: the output cannot be written: {error.strerror}\n".encode())
+            return False
     return True
 
 

@@ -115,6 +115,14 @@ class TestEnds:
             process.stdin.close()
             assert process.wait(SECONDS) == 4
 
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+    def test_full_disk_behind_stdout_ends_the_agents_output_and_is_told(self, tmp_path):
+        """As for an agent whose reader is gone; its exit code is still that of the tee."""
+        agent = python("import os\ntry:\n while True: os.write(1, b'x' * 999)\nexcept BrokenPipeError: os._exit(5)")
+        with open("/dev/full", "wb") as full, tee(tmp_path / "t", agent=agent, stdout=full) as process:
+            _, err = process.communicate(timeout=SECONDS)
+        assert (process.returncode, err) == (5, b"acprt: the output cannot be written: No space left on device\n")
+
     def test_agent_that_closes_its_input_is_seen_to(self, tmp_path):
         """The editor's writes fail, as they would without the tee."""
         agent = python("import os, time; os.close(0); os.write(1, b'.'); time.sleep(60)")
