@@ -54,11 +54,12 @@ class Turn:
     Leaving the loop early interrupts the turn; its remaining messages are dropped.
     """
 
-    __slots__ = ("__weakref__", "_sender", "_ticket")
+    __slots__ = ("__weakref__", "_is_used", "_sender", "_ticket")
 
     def __init__(self, ticket: Ticket, sender: PromptSender) -> None:
         self._ticket = ticket
         self._sender = sender
+        self._is_used = False  # by a call: a task that is cancelled before its first step has used it, too
 
     @property
     def uuid(self) -> str:
@@ -82,19 +83,34 @@ class Turn:
             return "cancelled"
         return None if self._ticket.result is None else stop_reason_of(self._ticket.result)
 
-    async def cancel(self, timeout: float | None = None) -> bool:
+    def cancel(self, timeout: float | None = None) -> Coroutine[Any, Any, bool]:
         """Take a queued prompt back, or interrupt one that runs, and wait for its end; its messages stay to be read. A
         prompt that was not sent will not be.
 
         False when it went on for `timeout` seconds (`Limits.cancel_grace_seconds` without it) all the same.
         """
-        self._sender.stop(self._ticket)
-        return await self._ended_within(self._sender.grace_seconds if timeout is None else timeout)
+        self._is_used = True
+        return self._cancel(self._sender.grace_seconds if timeout is None else timeout)
 
-    async def text(self) -> str:
+    def text(self) -> Coroutine[Any, Any, str]:
         """Read to the end; the text of the main thread's answers, joined. Raises what the turn failed of, RuntimeError
         when all of it was read before.
         """
+        self._is_used = True
+        return self._read_text()
+
+    def finished(self) -> Coroutine[Any, Any, ResultMessage]:
+        """Read to the end and drop the messages; the result. Raises what the turn failed of, or RuntimeError when it
+        was cancelled before it began.
+        """
+        self._is_used = True
+        return self._read_result()
+
+    async def _cancel(self, seconds: float) -> bool:
+        self._sender.stop(self._ticket)
+        return await self._ended_within(seconds)
+
+    async def _read_text(self) -> str:
         if self._ticket.result is not None and self._ticket.mailbox.is_read:
             raise RuntimeError("the turn was read before, and its messages are gone: `turn.result` is still there")
         parts = []
@@ -107,10 +123,7 @@ class Turn:
             self._leave()
         return "".join(parts)
 
-    async def finished(self) -> ResultMessage:
-        """Read to the end and drop the messages; the result. Raises what the turn failed of, or RuntimeError when it
-        was cancelled before it began.
-        """
+    async def _read_result(self) -> ResultMessage:
         try:
             async for _ in self:
                 pass
@@ -129,6 +142,7 @@ class Turn:
         return self
 
     def __anext__(self) -> Coroutine[Any, Any, Message]:
+        self._is_used = True
         return _next(self._ticket, self._sender)  # no frame of ours holds the handle: a traceback would keep it alive
 
     async def __aenter__(self) -> Turn:
@@ -147,7 +161,10 @@ class Turn:
         if ticket is None or ticket.state is TicketState.DONE:
             return
         if ticket.state is TicketState.NEW:
-            warnings.warn("a prompt was never used, so nothing was sent: iterate over it", RuntimeWarning, stacklevel=2)
+            if not self._is_used:
+                warnings.warn(
+                    "a prompt was never used, so nothing was sent: iterate over it", RuntimeWarning, stacklevel=2
+                )
         elif self._sender.thread_id == threading.get_ident():
             _leave(ticket, self._sender)
         else:  # a collector ran on another thread; the connection is not thread-safe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -64,5 +65,31 @@ def test_fake_answers_a_prompt_whose_text_is_null(run) -> None:
     async def main() -> None:
         async with fake_client() as (cli, _fake):
             assert await cli.prompt([{"type": "text", "text": None}, {"type": "text", "text": "hi"}]).text() == "hi"
+
+    run(main())
+
+
+@pytest.mark.parametrize("way", ["text", "finished", "cancel", "__anext__"])
+def test_task_that_is_cancelled_before_its_first_step_has_used_its_prompt(run, recwarn, way: str) -> None:
+    """Nothing was sent, as was wanted: nobody is to be told that the prompt was forgotten."""
+
+    async def main() -> None:
+        async with raw_client() as (cli, peer):
+            task = asyncio.ensure_future(getattr(cli.prompt("hi"), way)())
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            del task
+            gc.collect()
+            assert peer.unread() == []
+
+    run(main())
+    assert [str(each.message) for each in recwarn] == []
+
+
+def test_prompt_that_was_never_used_is_told(run) -> None:
+    async def main() -> None:
+        async with raw_client() as (cli, _peer):
+            with pytest.warns(RuntimeWarning, match="never used"):
+                cli.prompt("hi")
 
     run(main())
