@@ -296,8 +296,10 @@ class ClaudeClient:
         frame, ticket.prompt = ticket.prompt, None
         try:
             self.connection.send_notification(MESSAGE, frame)
-        except BaseException:
+        except BaseException as error:
             self._tickets.cancelled(ticket)
+            if isinstance(error, RpcError) and self._is_end(error):
+                raise self._ended("the prompt was not sent") from error
             raise
 
     def _stop(self, ticket: Ticket) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from typing import Any
 
 import pytest
 
+import acprt
 from acprt import claude
 from tests.claude.talking import begin, fake_client, raw_client
 
@@ -91,5 +93,23 @@ def test_prompt_that_was_never_used_is_told(run) -> None:
         async with raw_client() as (cli, _peer):
             with pytest.warns(RuntimeWarning, match="never used"):
                 cli.prompt("hi")
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
+def test_prompts_that_a_full_queue_ends_the_connection_for_fail_as_those_before(run) -> None:
+    """The one that does not fit, and those behind it, are no other kind of error to who catches ClaudeError."""
+    deaf = [sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"]
+    quick = acprt.Limits(drain_seconds=0.1, exit_grace_seconds=0.1, term_grace_seconds=0.1)
+    small = acprt.Limits(drain_seconds=0.1, outbox_high_bytes=100_000, outbox_max_bytes=200_000)
+
+    async def main() -> None:
+        process = claude.ClaudeProcess(*deaf, limits=quick)
+        async with claude.connect(process, initialize=None, limits=small) as cli:
+            turns = [cli.prompt("x" * 100_000).finished() for _ in range(8)]
+            outcomes = await asyncio.gather(*turns, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [claude.ProcessEnded] * 8
+        assert any("outbox_full" in str(getattr(outcome, "__cause__", "")) for outcome in outcomes)
 
     run(main())
