@@ -1,12 +1,13 @@
 """MCP servers of the host's, reached through the control protocol: each is an endpoint of the runtime.
 
 The messages inside `mcp_message` are JSON-RPC and go through the runtime's dispatcher unchanged. It knows no MCP but
-for the name of its cancel.
+for its cancel: of a request that was cancelled no server says any more, while the command waits for each message.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +20,7 @@ from acprt.errors import RpcError
 from acprt.limits import Limits
 from acprt.runtime.endpoint import Endpoint
 from acprt.transports.memory import memory_pair
-from acprt.wire.frames import MalformedFrame, RequestFrame, ResponseFrame, parse
+from acprt.wire.frames import UNREADABLE, MalformedFrame, NotificationFrame, RequestFrame, ResponseFrame, parse
 from acprt.wire.ids import RequestId
 from acprt.wire.lines import Line
 
@@ -27,7 +28,16 @@ __all__ = ["McpBridges"]
 
 logger = logging.getLogger("acprt.claude")
 
+_CANCELLED = "notifications/cancelled"
+_NEVER_CANCELLED = ("initialize", "server/discover")
 _ACKNOWLEDGED = McpMessageReply(mcp_response={"jsonrpc": "2.0", "result": {}, "id": 0})
+
+
+class _Cancelled(msgspec.Struct, rename="camel"):
+    request_id: int | str
+
+
+_decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 
 
 class McpBridges:
@@ -68,6 +78,7 @@ class _Bridge:
         self._name = name
         self._send = send
         self._waiting: dict[RequestId, asyncio.Future[Raw]] = {}
+        self._opening: RequestId = None  # of its cancel a server takes no notice
         self._ended: str | None = None  # why nothing can be brought to the server any more
         near, self._far = memory_pair()
         self._cx = server.open_connection(near)
@@ -82,15 +93,20 @@ class _Bridge:
             if isinstance(frame, MalformedFrame):
                 raise frame.error
             self._far.write(line + b"\n")
+            if isinstance(frame, NotificationFrame) and frame.method == _CANCELLED:
+                self._end_cancelled(frame.params)
             return _ACKNOWLEDGED
         if frame.id in self._waiting:
             raise RpcError.invalid_request(f"request {frame.id!r} of the MCP client is in flight already")
-        waiter = self._waiting[frame.id] = asyncio.get_running_loop().create_future()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting[frame.id] = waiter
+        if frame.method in _NEVER_CANCELLED:
+            self._opening = frame.id
         self._far.write(line + b"\n")
         try:
             return McpMessageReply(mcp_response=await waiter)
         except asyncio.CancelledError:
-            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": frame.id}}
+            cancel = {"jsonrpc": "2.0", "method": _CANCELLED, "params": {"requestId": frame.id}}
             self._far.write(msgspec.json.encode(cancel) + b"\n")
             raise
         finally:
@@ -113,6 +129,9 @@ class _Bridge:
                 self._send(self._name, Raw(bytes(_whole(line))))
             else:
                 logger.warning("MCP server %s wrote a line that is no message: %s", self._name, frame.excerpt())
+                if isinstance(frame.reply_id, int | str):
+                    why = f"the answer of MCP server {self._name} was lost: {frame.error.data}"
+                    self._refuse(frame.reply_id, RpcError.internal_error(why[:500]))
 
     def eof_received(self) -> None:
         self._fail(f"MCP server {self._name} has ended")
@@ -126,9 +145,19 @@ class _Bridge:
 
     def _fail(self, why: str) -> None:
         self._ended = why
-        for waiter in self._waiting.values():
-            if not waiter.done():
-                waiter.set_exception(RpcError.internal_error(why))
+        for id in self._waiting:
+            self._refuse(id, RpcError.internal_error(why))
+
+    def _end_cancelled(self, params: Raw) -> None:
+        with contextlib.suppress(*UNREADABLE):
+            id = _decode_cancelled(params).request_id
+            if id != self._opening:
+                self._refuse(id, RpcError.request_cancelled())
+
+    def _refuse(self, id: RequestId, error: RpcError) -> None:
+        waiter = self._waiting.get(id)
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
 
 
 def _whole(line: Line) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import acprt
-from acprt import claude
+from acprt import claude, mcp
 from tests.claude.talking import fake_client, raw_client, read, texts
 from tests.rawpeer import turns
 
@@ -378,6 +378,84 @@ class TestMcpServers:
                 peer.cancel_ask("1")
                 await heard.wait()
                 assert await peer.silent()
+
+        run(main())
+
+    def test_request_that_its_mcp_client_cancels_is_waited_for_no_longer(self, run) -> None:
+        """An MCP server says nothing more of it; the id is free, and a cancel of the opening changes nothing."""
+
+        async def main() -> None:
+            entered, ended, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+            server = acprt.Endpoint("slow", dialect=mcp.negotiated("server"))
+
+            @server.method("initialize")
+            async def initialize(params: Any) -> Any:
+                entered.set()
+                await go.wait()
+                return {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "slow"}}
+
+            @server.method("tools/call")
+            async def call(params: Any) -> Any:
+                entered.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.set()
+
+            @server.method("tools/list")
+            async def tools(params: Any) -> Any:
+                return {"tools": []}
+
+            async with raw_client(mcp_servers={"slow": server}) as (cli, peer):
+
+                def ask(ask_id: str, **message: Any) -> None:
+                    peer.ask(ask_id, "mcp_message", server_name="slow", message={"jsonrpc": "2.0"} | message)
+
+                async def cancel(id: str, request: Any) -> list[dict[str, Any]]:
+                    ask(id, method="notifications/cancelled", params={"requestId": request, "reason": "user"})
+                    frames = [(await peer.receive())["response"]]
+                    while frames[-1]["request_id"] != id:
+                        frames.append((await peer.receive())["response"])
+                    return frames
+
+                ask("1", id=0, method="initialize", params={"protocolVersion": "2025-11-25"})
+                await entered.wait()
+                assert [frame["request_id"] for frame in await cancel("2", 0)] == ["2"]
+                go.set()
+                assert _mcp(await peer.receive())["id"] == 0
+                entered.clear()
+
+                ask("3", id=4, method="tools/call")
+                await entered.wait()
+                frames = await cancel("4", 4)
+                if len(frames) == 1:
+                    frames.append((await peer.receive())["response"])
+                assert {"subtype": "error", "request_id": "3", "error": "Request cancelled"} in frames
+                await ended.wait()
+                assert not cli.connection.status().in_flight
+
+                ask("5", id=4, method="tools/list")
+                assert _mcp(await peer.receive()) == {"jsonrpc": "2.0", "id": 4, "result": {"tools": []}}
+                for odd in (None, [4], True, 4.5):
+                    assert len(await cancel("6", odd)) == 1
+
+        run(main())
+
+    def test_answer_that_is_too_long_is_an_error_for_who_waits(self, run) -> None:
+        async def main() -> None:
+            server = acprt.Endpoint("large")
+
+            @server.method("resources/read")
+            async def read_resource(params: Any) -> Any:
+                return {"text": "x" * 200_000}
+
+            limits = acprt.Limits(line_bytes=100_000)
+            async with raw_client(mcp_servers={"large": server}, limits=limits) as (_cli, peer):
+                message = {"jsonrpc": "2.0", "id": 1, "method": "resources/read"}
+                peer.ask("1", "mcp_message", server_name="large", message=message)
+                response = (await peer.receive())["response"]
+                assert response["subtype"] == "error"
+                assert "line_bytes" in response["error"]
 
         run(main())
 
