@@ -33,11 +33,23 @@ NO = v1.PermissionOption(option_id="no", name="No", kind="reject_once")
 
 @agent.method
 async def new_session(request: v1.NewSessionRequest) -> v1.NewSessionResponse:
-    server = await client.open(acprt.AgentProcess(*sys.argv[1:], cwd=request.cwd))
-    await mcp.negotiate(server)
+    try:
+        server = await open_server(request.cwd)
+    except (acprt.RpcError, TimeoutError) as error:  # about that connection: the editor's own is well
+        raise acprt.RpcError.internal_error(f"the MCP server cannot be used: {error}") from error
     session_id = next(session_ids)
     servers[session_id] = server
     return v1.NewSessionResponse(session_id=session_id)
+
+
+async def open_server(cwd: str) -> acprt.Connection:
+    server = await client.open(acprt.AgentProcess(*sys.argv[1:], cwd=cwd))
+    try:
+        await mcp.negotiate(server)
+    except BaseException:
+        await server.aclose()
+        raise
+    return server
 
 
 @agent.method

@@ -157,3 +157,18 @@ class TestBridge:
                 assert await session.prompt('count {"to": 1}').text() == "counted to 1"
 
         run(main(), timeout=40)
+
+
+def test_bridge_to_a_server_that_does_not_start_says_so_and_lives_on(run):
+    """What became of the server's connection is nothing that the editor could take for its own."""
+
+    async def main():
+        command = [*BRIDGE, sys.executable, "-c", "import sys; sys.exit('no such model')"]
+        async with acp.Client("editor", version="0").connect(acprt.AgentProcess(*command, env=PYTHONPATH)) as cx:
+            await acp.initialize(cx)
+            for _ in range(2):
+                with pytest.raises(acprt.RpcError, match=r"(?s)the MCP server cannot be used.*no such model") as caught:
+                    await cx.send_request(v1.NewSessionRequest(cwd=str(ROOT), mcp_servers=[])).block_task()
+                assert not acprt.is_incoming_transport_closed(caught.value)
+
+    run(main())
