@@ -74,6 +74,7 @@ async def call(
             sent = cx.send_request(request)
         finally:
             dialect.next_token = None  # a request that failed at once took none
+        dialect.progress.sent(sent.id, token)
         waiting = sent.block_task()
         wind_up()
         try:
@@ -84,6 +85,7 @@ async def call(
                 raise
             raise TimeoutError(f"{method_of(request)} (id {sent.id}): {why}") from None
         finally:
+            dialect.progress.answered(sent.id)
             if timer is not None:
                 timer.cancel()
 

@@ -131,8 +131,10 @@ class McpDialect(Dialect):
         frame = parse(line)
         if type(frame) is MalformedFrame:
             return reread(frame.raw, frame)
-        if type(frame) is ResponseFrame and self.side == "client":
-            self.listens.answer_read(frame.id)
+        if type(frame) is ResponseFrame:
+            self.progress.answered(frame.id)
+            if self.side == "client":
+                self.listens.answer_read(frame.id)
         elif type(frame) is RequestFrame and frame.id == 0 and isinstance(line, bytes) and b"-0" in line:
             return reread(line, frame)  # the id may be spelled -0
         return frame

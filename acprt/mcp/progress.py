@@ -13,6 +13,7 @@ import msgspec
 
 from acprt.mcp.messages import ProgressNotification
 from acprt.wire.frames import UNREADABLE, NotificationFrame
+from acprt.wire.ids import RequestId
 
 __all__ = ["PROGRESS", "ProgressTokens"]
 
@@ -31,6 +32,7 @@ class ProgressTokens:
 
     def __init__(self) -> None:
         self._listeners: dict[str, Listener] = {}
+        self._tokens: dict[RequestId, str] = {}  # by the request that brought them
         self._last = 0
 
     @contextmanager
@@ -42,7 +44,17 @@ class ProgressTokens:
         try:
             yield token
         finally:
-            del self._listeners[token]
+            self._listeners.pop(token, None)
+
+    def sent(self, id: RequestId, token: str) -> None:
+        """The request that brought the token has this id."""
+        self._tokens[id] = token
+
+    def answered(self, id: RequestId) -> None:
+        """The answer of a request was read, or is not waited for any more: no progress of it may come behind that."""
+        token = self._tokens.pop(id, None)
+        if token is not None:
+            self._listeners.pop(token, None)
 
     def hear(self, frame: NotificationFrame) -> bool:
         """Tell who listens. False: the token was ours and is dead. Others' tokens are none of our business."""

@@ -1,7 +1,8 @@
-"""What a caller gets wrong is refused at once, before anything of it can reach the peer."""
+"""What a caller gets wrong is refused before it reaches the peer; what a peer gets wrong is not heard."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -58,6 +59,30 @@ def test_dialect_with_a_wrong_option_is_not_made(options: dict[str, Any], error:
         mcp.negotiated(**options)
     with pytest.raises(error, match=list(options)[-1]):
         mcp.dialect(MODERN, **options)
+
+
+@both_eras
+def test_progress_behind_the_result_is_heard_by_nobody(run, era):
+    """A peer must not send it; who listens has the result by then, as far as the wire is concerned."""
+    client = client_endpoint(era)
+
+    async def main():
+        async with server_for(client) as (cx, peer):
+            heard: list[float] = []
+            request = mcp.CallToolRequest(name="x")
+            call = asyncio.create_task(mcp.call(cx, request, on_progress=lambda note: heard.append(note.progress)))
+            sent = await peer.receive()
+
+            def progress(number: int) -> dict[str, Any]:
+                params = {"progressToken": sent["params"]["_meta"]["progressToken"], "progress": number}
+                return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+
+            result = {"jsonrpc": "2.0", "id": sent["id"], "result": {"content": []}}
+            peer.send(progress(1), result, progress(2))  # in one write
+            assert (await call).content == []
+            assert heard == [1]
+
+    run(main())
 
 
 def test_classifier_takes_a_policy() -> None:
