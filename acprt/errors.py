@@ -21,8 +21,10 @@ __all__ = [
     "INCOMING_TRANSPORT_CLOSED",
     "AlreadyConsumed",
     "DispatchLoopBlocked",
+    "EndFacts",
     "ErrorCode",
     "RpcError",
+    "for_another_peer",
     "is_incoming_transport_closed",
     "mask_secrets",
 ]
@@ -151,11 +153,34 @@ class AlreadyConsumed(RuntimeError):
     """The answer of a `SentRequest` was already taken in one of the four ways (PY-23)."""
 
 
+class EndFacts(dict[str, Any]):
+    """The `data` of an error that acprt makes for the end of a connection: a `reason`, and what is known of it. A type
+    of its own, so that a copy of the error has the mark, and nothing that a peer writes.
+    """
+
+    __slots__ = ()
+
+
+def for_another_peer(error: RpcError) -> RpcError:
+    """`error` as a peer may be told it. The end of one connection is no statement about another, and what is known of
+    it (a local error, a child's stderr) is not for the peer of that (SR-11); every other error is told as it is.
+    """
+    known = error.data
+    if type(known) is not EndFacts:
+        return error
+    told = {"reason": "downstream_failed" if known.get("reason") == "connection_failed" else "downstream_closed"}
+    if "method" in known:
+        told["method"] = known["method"]
+    return RpcError.internal_error(told)
+
+
 def is_incoming_transport_closed(error: BaseException | None) -> bool:
-    """Whether `error` says that the peer closed its side while the request was pending (EO-03)."""
+    """Whether `error` says that the peer closed its side while the request was pending (EO-03). An error that came from
+    a peer never does, whatever it says: it came over a connection that was open.
+    """
     return (
         isinstance(error, RpcError)
-        and isinstance(error.data, dict)
+        and type(error.data) is EndFacts
         and error.data.get("reason") == INCOMING_TRANSPORT_CLOSED
     )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acprt
-from acprt.errors import mask_secrets
+from acprt.errors import EndFacts, mask_secrets
 from acprt.wire.frames import ResponseFrame, encode_error, parse
 
 CONSTRUCTORS = [
@@ -220,9 +220,10 @@ class TestPredicate:
     @pytest.mark.parametrize(
         ("error", "verdict"),
         [
-            (acprt.RpcError(-32603, "Incoming transport closed", {"reason": "incoming_transport_closed"}), True),
-            (acprt.RpcError(1, "", {"reason": "incoming_transport_closed", "method": "m", "exit_status": 0}), True),
-            (acprt.RpcError(-32603, "Incoming transport closed", {"reason": "connection_closed"}), False),
+            (acprt.RpcError(-32603, "Incoming transport closed", EndFacts(reason="incoming_transport_closed")), True),
+            (acprt.RpcError(1, "", EndFacts(reason="incoming_transport_closed", method="m", exit_status=0)), True),
+            (acprt.RpcError(-32603, "Incoming transport closed", EndFacts(reason="connection_closed")), False),
+            (acprt.RpcError(-32603, "Incoming transport closed", {"reason": "incoming_transport_closed"}), False),
             (acprt.RpcError(-32603, "Incoming transport closed"), False),
             (acprt.RpcError(-32603, "Incoming transport closed", "incoming_transport_closed"), False),
             (OSError("incoming_transport_closed"), False),
@@ -230,8 +231,16 @@ class TestPredicate:
         ],
     )
     def test_only_the_reason_counts(self, error, verdict):
-        """EO-03."""
+        """EO-03: of an error that was made here; a peer may say what it likes."""
         assert acprt.is_incoming_transport_closed(error) is verdict
+
+    @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
+    def test_copy_says_the_same(self, again):
+        """Whoever keeps an error and raises it later raises a copy."""
+        error = acprt.RpcError(1, "", EndFacts(reason="incoming_transport_closed"))
+        assert acprt.is_incoming_transport_closed(again(error))
+        assert acprt.is_incoming_transport_closed(acprt.RpcError(error.code, error.message, error.data))
+        assert again(error) == error
 
 
 class TestMaskedWhole:

@@ -31,7 +31,9 @@ class ExitCode(IntEnum):
     MAX_TURN_REQUESTS = 11  # `prompt`: … for `max_turn_requests`
     REFUSAL = 12  # `prompt`: … for `refusal`
     CANCELLED = 13  # `prompt`: … for `cancelled`
-    INTERRUPTED = 130  # Ctrl-C ended the command itself, as shells say it
+    HUNG_UP = 129  # its terminal closed (SIGHUP), as shells say it; the agent was ended first
+    INTERRUPTED = 130  # Ctrl-C ended the command itself
+    TERMINATED = 143  # SIGTERM did
 
 
 _STOP_REASONS: dict[StopReason, ExitCode] = {

@@ -11,8 +11,10 @@ import click
 from acprt.cli.exit_codes import ExitCode
 from acprt.cli.terminal_text import shown
 from acprt.errors import INCOMING_TRANSPORT_CLOSED, ErrorCode, RpcError, mask_secrets
+from acprt.runtime.connection import Connection
+from acprt.runtime.ends import ConnectionState
 
-__all__ = ["Failure", "failure_of"]
+__all__ = ["Failure", "failure_of", "has_ended"]
 
 _CLOSED = (INCOMING_TRANSPORT_CLOSED, "connection_closed")
 _VERSION_HINT = """
@@ -42,9 +44,16 @@ class Failure(click.ClickException):
 
 
 def failure_of(
-    error: Exception, stage: str, *, plain_text: str = "", ways_to_sign_in: Sequence[str] = (), more_time: str = ""
+    error: Exception,
+    stage: str,
+    *,
+    said_by_agent: bool = False,
+    plain_text: str = "",
+    ways_to_sign_in: Sequence[str] = (),
+    more_time: str = "",
 ) -> Failure:
-    """The failure that `error` is, met in `stage`. `plain_text` is a line of the agent's stdout that is no message,
+    """The failure that `error` is, met in `stage`. `said_by_agent`: the connection was open when it came, so whatever
+    it tells of an end is not about this agent. `plain_text` is a line of the agent's stdout that is no message,
     `ways_to_sign_in` are the ids of what the agent offers, `more_time` says what gives it longer than it had.
     """
     if isinstance(error, TimeoutError):
@@ -53,9 +62,10 @@ def failure_of(
     if not isinstance(error, RpcError):
         return Failure(f"{stage}: {error}", ExitCode.FAILED)
     facts = error.data if isinstance(error.data, dict) else {}
-    if facts.get("reason") == "spawn_failed":
+    reason = None if said_by_agent else facts.get("reason")
+    if reason == "spawn_failed":
         return Failure(f"the agent could not be started: {facts.get('error')}", ExitCode.SPAWN_FAILED)
-    if facts.get("reason") in _CLOSED:
+    if reason in _CLOSED:
         return Failure(
             f"{stage}: {_ended(facts)}{_not_the_protocol(plain_text)}{_stderr(facts)}", ExitCode.PROTOCOL_ERROR
         )
@@ -71,6 +81,11 @@ def failure_of(
     elif stage == "initialize" and (facts.get("supported") == [2] or error.code == ErrorCode.INVALID_PARAMS):
         hint = _VERSION_HINT  # version 2 has an error that lists what is spoken; some miss members of its params first
     return Failure(f"{stage}: the agent answered with an error: {error}{hint}", ExitCode.PEER_ERROR)
+
+
+def has_ended(cx: Connection) -> bool:
+    """Whether the connection is over, or its input is: no error tells, since an agent may send each of ours itself."""
+    return cx.ends.state is not ConnectionState.OPEN
 
 
 def _ended(facts: dict[str, Any]) -> str:

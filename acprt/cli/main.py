@@ -85,7 +85,10 @@ def acprt_command() -> None:
 
 def main() -> None:
     """The entry of `acprt` and of `python -m acprt`."""
+    is_unheard = _is_closed(1)
     open_closed_descriptors()
+    if is_unheard:
+        _make_unheard(1)
     for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:  # it was closed: there is nothing to read, and nobody reads
             setattr(sys, name, open(fd, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
@@ -97,6 +100,22 @@ def main() -> None:
         click.echo(f"acprt: the output cannot be written: {error.strerror}", err=True)
         _give_up_stdout()
         sys.exit(ExitCode.FAILED)
+
+
+def _is_closed(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return True
+    return False
+
+
+def _make_unheard(descriptor: int) -> None:
+    """Make it a pipe without a reader, so that what is printed fails as it does when a reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, descriptor)
+    os.close(writer)
 
 
 def _give_up_stdout() -> None:

@@ -16,7 +16,8 @@ import click
 import msgspec
 
 from acprt.cli.exit_codes import ExitCode
-from acprt.cli.failures import Failure, failure_of
+from acprt.cli.failures import Failure, failure_of, has_ended
+from acprt.cli.signals import hangup_is_an_end
 from acprt.errors import RpcError
 from acprt.runtime.connection import Connection
 from acprt.runtime.endpoint import Endpoint
@@ -38,6 +39,7 @@ def serve_reloading(command: Sequence[str], folder: Path, *, exit_with_parent: b
     Returns at EOF, as `acprt.run` does. Raises Failure then if no agent that was started ever came to run.
     """
     reloader = _Reloader(command, folder)
+    hangup_is_an_end()  # else it would leave the agent behind
     run(reloader.front, exit_with_parent=exit_with_parent)
     if reloader.never_ran:
         raise Failure("no agent came to run before the end of the input; its stderr says why", ExitCode.FAILED)
@@ -92,6 +94,7 @@ class _Reloader:
 
     async def _start(self, running: contextlib.AsyncExitStack) -> None:
         self._process = AgentProcess(*self._command, on_stderr=lambda line: click.echo(line, err=True))
+        agent: Connection | None = None
         try:
             agent = await self._back.open(self._process)
             running.push_async_callback(agent.aclose)
@@ -99,7 +102,9 @@ class _Reloader:
                 await agent.send_request("initialize", msgspec.Raw(self._hello)).block_task(timeout=_START_SECONDS)
             self._agent = None if agent.is_incoming_closed else agent
         except (RpcError, TimeoutError) as error:
-            why = failure_of(error, "initialize").message.partition("\n")[0]  # its stderr was shown as it came
+            is_agents = agent is not None and not has_ended(agent)
+            failure = failure_of(error, "initialize", said_by_agent=is_agents)
+            why = failure.message.partition("\n")[0]  # its stderr was shown as it came
             click.echo(f"acprt: the agent could not be started: {why}; a changed file starts it anew", err=True)
         self._settled.set()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 import click
@@ -18,6 +17,7 @@ from acprt.cli.replay_run import Replay
 from acprt.cli.replay_script import Message, Script, script_of
 from acprt.cli.show_preview import plain
 from acprt.cli.show_records import lines_of, read_records
+from acprt.cli.signals import run_with_agent
 from acprt.cli.trace_file import opened_sink
 from acprt.errors import RpcError
 from acprt.limits import DEFAULT_LIMITS
@@ -63,7 +63,7 @@ def replay(
     folders = _folders(script, agent)
     try:
         with waiting(f"replaying {len(script.steps)} messages of {script.connection}"):
-            run = asyncio.run(_run(script, agent, folders))
+            run = run_with_agent(_run(script, agent, folders))
     except RpcError as error:
         raise failure_of(error, "starting") from None
     said = [message for step in script.steps if not step.by_client for message in step.messages]

@@ -23,9 +23,10 @@ from acprt.acp.sessions import Session, load_session, resume_session, session
 from acprt.cli import VERSION
 from acprt.cli.agent_command import AgentChoice
 from acprt.cli.exit_codes import ExitCode
-from acprt.cli.failures import Failure, failure_of
+from acprt.cli.failures import Failure, failure_of, has_ended
 from acprt.cli.permissions import ask_in_terminal
 from acprt.cli.progress import waiting
+from acprt.cli.signals import run_with_agent
 from acprt.errors import RpcError
 from acprt.runtime.connection import Connection
 from acprt.runtime.endpoint import Endpoint
@@ -53,6 +54,7 @@ class Talk:
         self._silence: asyncio.Timeout | None = None
         self._silence_seconds = 0.0
         self._user_is_asked = False
+        self._said_by_agent = False  # the error that ended the body: it came while the connection was open
         self._process: AgentProcess | None = None
         self._connection: Connection | None = None
         self._shown = contextlib.ExitStack()
@@ -67,11 +69,11 @@ class Talk:
     ) -> T:
         """Start the agent and run `body` with a connection of `endpoint` to it; what `body` returns.
 
-        Raises Failure, and exits when interrupted. `show_stderr` gets the agent's lines, on a thread, where the user
-        wants to see them; without it they are printed.
+        Raises Failure, and exits when interrupted or told to end (`acprt.cli.signals`). `show_stderr` gets the agent's
+        lines, on a thread, where the user wants to see them; without it they are printed.
         """
         try:
-            return asyncio.run(self._connected(endpoint, body, show_stderr))
+            return run_with_agent(self._connected(endpoint, body, show_stderr))
         except (RpcError, TimeoutError) as error:
             raise self._failure_of(error) from error
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -180,6 +182,7 @@ class Talk:
         return failure_of(
             error,
             self.stage,
+            said_by_agent=self._said_by_agent,
             plain_text=self.plain_text,
             ways_to_sign_in=[way.id for way in self.peer.auth_methods] if self.peer is not None else [],
             more_time=f"{option} waits longer"
@@ -196,7 +199,11 @@ class Talk:
         endpoint.trace(self._line_passed)
         self._process = self.agent.process(show_stderr)
         async with endpoint.connect(self._process) as self._connection:
-            return await body()
+            try:
+                return await body()
+            except RpcError:
+                self._said_by_agent = not has_ended(self._connection)  # now: behind the block it has, in any case
+                raise
 
     def _line_passed(self, event: TraceEvent) -> None:
         if event.direction == "out":

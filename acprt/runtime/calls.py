@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import msgspec
 
-from acprt.errors import INCOMING_TRANSPORT_CLOSED, RpcError
+from acprt.errors import INCOMING_TRANSPORT_CLOSED, EndFacts, RpcError
 from acprt.runtime.responder import InboundRequest, current_request
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import ResponseFrame
@@ -326,6 +326,5 @@ class CallTable:
 
 def closed_error(method: str, facts: dict[str, Any]) -> RpcError:
     """What a request pending at clean EOF gets (EO-03); `facts` tell how a child ended."""
-    return RpcError(
-        -32603, "Incoming transport closed", {"reason": INCOMING_TRANSPORT_CLOSED, "method": method, **facts}
-    )
+    data = {"reason": INCOMING_TRANSPORT_CLOSED, "method": method, **facts}
+    return RpcError(-32603, "Incoming transport closed", EndFacts(data))

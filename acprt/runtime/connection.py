@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Raw, Struct
 
-from acprt.errors import DispatchLoopBlocked, RpcError
+from acprt.errors import DispatchLoopBlocked, RpcError, mask_secrets
 from acprt.limits import Limits
 from acprt.runtime.calls import CallTable, OutgoingCall
 from acprt.runtime.dialect import Dialect
@@ -52,6 +52,7 @@ __all__ = ["Connection"]
 R = TypeVar("R")
 
 _SCALARS = (str, bytes, bytearray, int, float, bool)
+_STDERR_SHOWN = 500  # characters of a child's last words in the text of a timeout
 
 
 class Rooms(Struct):
@@ -392,9 +393,8 @@ class Connection:
             state = "is running" if child.exit_status is None else f"ended with exit status {child.exit_status}"
             text += f"; the child (pid {child.pid}) {state}"
             if facts.get("stderr_tail"):
-                text += (
-                    f"; its stderr ends: {str(RpcError(0, '', {'stderr_tail': facts['stderr_tail'][-500:]}))[-540:]}"
-                )
+                said = mask_secrets(facts["stderr_tail"].rstrip())  # before it is cut: a cut could part name and secret
+                text += f"; its stderr ends: {'…' if len(said) > _STDERR_SHOWN else ''}{said[-_STDERR_SHOWN:]}"
         if self.dispatch.running is not None:
             text += f"; the dispatch loop is held by {self.dispatch.running_name}"
         return text

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from acprt.errors import RpcError
+from acprt.errors import EndFacts, RpcError
 from acprt.runtime.calls import closed_error
 from acprt.runtime.tasks import cancelled_and_gone
 
@@ -46,7 +46,7 @@ class Ends:
         self.state = ConnectionState.OPEN
         self.is_ending = False  # being torn down, by whoever; asked for every message
         self.cause: BaseException | None = None
-        self.last_error: Exception | None = None  # the transport failed while the end was on its way
+        self.last_error: Exception | None = None  # what the transport failed of
         self.eof_at: float | None = None
         self._cx = cx
         self._rooms = rooms
@@ -143,8 +143,7 @@ class Ends:
 
     def transport_lost(self, error: Exception) -> None:
         """Reading or writing failed (TF-01, TF-02)."""
-        if self.is_ending:
-            self.last_error = self.last_error or error  # beats an end that was clean so far (TF-06)
+        self.last_error = self.last_error or error  # it beats an end that was clean so far (TF-06)
         self.fail(error)
 
     async def while_open(self, dispatch: Callable[[], Awaitable[None]]) -> None:
@@ -193,7 +192,8 @@ class Ends:
         except TimeoutError:
             left = len(self._rooms.inbound)
             if left:
-                logger.warning("%s: %d requests were still running %g s after EOF", cx.name, left, grace)
+                what = "1 request was" if left == 1 else f"{left} requests were"
+                logger.warning("%s: %s still running %g s after EOF", cx.name, what, grace)
 
     async def last_call(self, seconds: float) -> None:
         """Somebody wants the process gone: requests, close callbacks and the last write have `seconds` left."""
@@ -234,13 +234,14 @@ class Ends:
 
     def closed_error(self, method: str) -> RpcError:
         """What a send on a connection that is over gets."""
-        data: dict[str, Any] = {"reason": "connection_closed", "method": method}
+        data = EndFacts(reason="connection_closed", method=method)
         message = "Connection closed"
         if self.cause is not None:
             data["reason"] = "connection_failed"
             data["error"] = _text_of(self.cause)
             message = "Connection failed"
-        error = RpcError(-32603, message, data | self._rooms.transport.facts())
+        data.update(self._rooms.transport.facts())
+        error = RpcError(-32603, message, data)
         error.__cause__ = self.cause
         return error
 
@@ -365,7 +366,7 @@ class Ends:
 
 
 def _dispatch_cancelled() -> RpcError:
-    return RpcError.internal_error({"reason": "connection_failed", "error": "the dispatch loop was cancelled"})
+    return RpcError.internal_error(EndFacts(reason="connection_failed", error="the dispatch loop was cancelled"))
 
 
 def _is_being_cancelled() -> bool:

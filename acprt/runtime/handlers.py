@@ -1,6 +1,7 @@
-"""Handlers as the dispatch loop walks them: per method, in registration order, catch-alls merged in.
+"""Handlers as messages meet them: a chain per kind and method, in registration order, catch-alls merged in.
 
-Compiled once per connection, so that a message costs one dict look-up, and walked by a loop, never by nesting (HC-14).
+Chains are compiled once per connection, so that a message costs one dict look-up, and are walked in a loop, never by
+nesting (HC-14).
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Handled(msgspec.Struct, eq=False):
         return cls(message, retry)
 
     def changes_nothing(self, method: str) -> bool:
-        """Whether the next handler gets a message of `method` as it came, and nothing is asked for."""
-        message = self.message
+        """Whether a message of `method` goes on as it came to the handler, without a retry."""
         if self.retry:
             return False
+        message = self.message
         if type(message) is not Dispatch:
             return message is None
         return message._changed is UNSET and message.method == method
@@ -111,7 +112,7 @@ class Link:
                 self.decoder = decoder_for(message_type)
             except Exception as error:  # a type that msgspec refuses, or a name that its annotations do not find
                 raise TypeError(f"{message_type!r}, taken by {route.name}, cannot be decoded: {error}") from error
-        self.decode = (self.decoder or UNTYPED).decode  # the first attempt of `decode_params`
+        self.decode = (self.decoder or UNTYPED).decode  # for who falls back on `decode_params` where it fails
 
     def call(self, offer: Offer, cx: Connection) -> Any:
         """Call an ordered handler with what its kind gets; the coroutine it returns. Undecodable params raise RpcError.
@@ -131,7 +132,7 @@ class Link:
         return self.handler(message, cx) if self.takes_cx else self.handler(message)
 
     def call_with_request(self, request: InboundRequest, method: str, params: Raw, cx: Connection) -> Any:
-        """`call` with a request, whose method and params an earlier handler may have changed."""
+        """`call` with a request: `method` and `params` are what an earlier handler may have changed them to."""
         decoder = self.decoder
         if self.is_dispatch:
             message = None if decoder is None else decode_params(decoder, params)
@@ -149,6 +150,7 @@ def name_of(handler: Any) -> str:
 
 
 Chain = tuple[Link, ...]
+"""The handlers that one kind of message of one method is offered to, in order."""
 
 _ANSWERS_REQUESTS = (RouteKind.METHOD, RouteKind.REQUEST, RouteKind.DISPATCH)
 _HEARS_NOTIFICATIONS = (RouteKind.NOTIFICATION, RouteKind.DISPATCH)
@@ -156,7 +158,10 @@ _SEES_RESPONSES = (RouteKind.DISPATCH,)
 
 
 class Chains:
-    """The handlers of one connection by kind and method. `requests.get(method, other_requests)` is the whole choice."""
+    """The handlers of one connection by kind and method. `requests.get(method, other_requests)` is the whole choice.
+
+    `methods` and `first_notifications` hold those that can be called at once, without a walk (bench-core w2, w3).
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         routes = tuple(routes)
@@ -182,6 +187,7 @@ class Chains:
 
 
 _NOT_TAKEN = object()
+"""Of a method that a handler does not hear of; None stands for one whose params it takes undecoded."""
 
 
 def _request_type(message_type: Any) -> Any:
@@ -201,13 +207,14 @@ def _reply_type(message_type: Any) -> Any:
 def _by_method(
     routes: tuple[Route, ...], kinds: tuple[RouteKind, ...], decoded_type: Callable[[Any], Any]
 ) -> tuple[dict[str, Chain], Chain]:
+    """The chain of each method that is taken by name, and the chain of all others: the catch-alls alone."""
     chains: dict[str, Chain] = {}
     heard = [(order, route) for order, route in enumerate(routes) if route.kind in kinds]
-    for method in {method: None for _, route in heard for method in route.taken or ()}:
+    for method in {method: None for _, route in heard for method in route.taken or ()}:  # a set that keeps the order
         links = []
         for order, route in heard:
-            type_ = None if route.taken is None else decoded_type(route.taken.get(method, _NOT_TAKEN))
-            if type_ is not _NOT_TAKEN:
-                links.append(Link(route, type_, order))
+            message_type = None if route.taken is None else decoded_type(route.taken.get(method, _NOT_TAKEN))
+            if message_type is not _NOT_TAKEN:
+                links.append(Link(route, message_type, order))
         chains[method] = tuple(links)
     return chains, tuple(Link(route, None, order) for order, route in heard if route.taken is None)

@@ -260,11 +260,11 @@ class Inbox:
 
     def _cancel(self, frame: NotificationFrame) -> NotificationFrame | ResponseFrame | None:
         """Apply a cancel at receipt and return what handlers see: the cancel, the end of a request of ours that it is
-        in truth, or nothing of a malformed one (CA-07).
+        in truth, or nothing of one that the dialect does not heed (CA-07).
         """
         notice = self._dialect.parse_cancel(frame)
         if notice is None:
-            logger.warning("dropped a malformed %s", frame.method)
+            logger.warning("dropped a malformed %s, or one that is not allowed here", frame.method)
         elif not isinstance(notice, ResponseFrame):
             self._inbound.cancel(notice)
             return frame

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
-from acprt.errors import RpcError
+from acprt.errors import EndFacts, RpcError
 from acprt.runtime.dialect import Dialect
 from acprt.runtime.handlers import Link
 from acprt.runtime.inbound import InboundTable
@@ -135,6 +135,8 @@ class MethodTasks:
         if not isinstance(error, RpcError):
             text = "".join(traceback.format_exception(error))
             logger.error("handler %s of %s failed:\n%s", link.route.name, request.method, text)
+        elif type(error.data) is EndFacts:  # its peer is told neutral words (SR-11), and only this side what happened
+            logger.info("handler %s of %s failed with a connection: %s", link.route.name, request.method, error)
         if request.is_cancelled:
             if isinstance(error, RpcError):
                 logger.debug("handler %s of cancelled %s raised %s", link.route.name, request.method, error)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 import msgspec
 from msgspec import UNSET, Raw
 
-from acprt.errors import RpcError
+from acprt.errors import RpcError, for_another_peer
 from acprt.runtime.batch import BatchReply
 from acprt.runtime.results import Err, Ok, Result
 from acprt.wire.frames import encode_error, encode_response
@@ -101,7 +101,9 @@ class InboundRequest(msgspec.Struct, eq=False):
             self.table.finish(self, line)
 
     def fail(self, error: RpcError) -> None:
-        """Queue an error answer, unless there is an answer already."""
+        """Queue an error answer, unless there is an answer already. That a connection ended, this one or another that
+        the handler uses, is told in neutral words (SR-11).
+        """
         if self.state is ANSWERED:
             self._log_duplicate()
             return
@@ -109,7 +111,7 @@ class InboundRequest(msgspec.Struct, eq=False):
             self.answer(self.cancelled_answer)
             return
         try:
-            line = encode_error(self.id, error)
+            line = encode_error(self.id, for_another_peer(error))
         except UNENCODABLE as unencodable:
             logger.error("the error for %s (id %r) cannot be written as JSON: %s", self.method, self.id, unencodable)
             line = encode_error(self.id, RpcError.internal_error())  # OU-13
@@ -226,7 +228,7 @@ class Responder(Generic[T]):
         self._on_loop(self._request.answer, value)
 
     def respond_with_error(self, error: RpcError) -> None:
-        """Answer with `error`, as it is."""
+        """Answer with `error`, as it is. Only one that acprt made for the end of a connection goes in neutral words."""
         self._on_loop(self._request.fail, error)
 
     def respond_with_result(self, result: Result[T]) -> None:

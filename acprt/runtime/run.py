@@ -6,6 +6,7 @@ It owns the loop, the signals and the last second of the process. Whatever its h
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -28,20 +29,22 @@ logger = logging.getLogger("acprt.dispatch")
 
 _SIGNAL_DRAIN_SECONDS = 1.0  # an editor that signals wants the process gone; its next step is SIGKILL
 _PARENT_POLL_SECONDS = 1.0  # only where the kernel cannot tell when the parent ends
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # nothing is wrong with the program: no traceback helps
 
 
 def run(endpoint: Endpoint, *, limits: Limits | None = None, exit_with_parent: bool = False) -> None:
     """Serve `endpoint` on stdin and stdout until EOF, SIGTERM or SIGINT; then drain, bounded, and return.
 
     uvloop is used when it can be imported. `print` and the output of children go to stderr meanwhile. A reader that
-    has gone ends it quietly (DEC-26). `exit_with_parent=True` also ends it when the process that started it dies.
+    has gone ends it quietly (DEC-26); stdout on a disk that is full exits with one line on stderr and code 1.
+    `exit_with_parent=True` also ends it when the process that started it dies.
     """
     _require_no_running_loop()
     open_closed_descriptors()
     loop = _new_event_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(_serve(endpoint, limits or endpoint.limits, exit_with_parent))
+        last_words = loop.run_until_complete(_serve(endpoint, limits or endpoint.limits, exit_with_parent))
     finally:
         try:
             loop.run_until_complete(_end_remaining_tasks())
@@ -49,6 +52,8 @@ def run(endpoint: Endpoint, *, limits: Limits | None = None, exit_with_parent: b
         finally:
             asyncio.set_event_loop(None)
             loop.close()
+    if last_words is not None:
+        sys.exit(last_words)
 
 
 def _require_no_running_loop() -> None:
@@ -67,7 +72,8 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _serve(endpoint: Endpoint, limits: Limits, exit_with_parent: bool) -> None:
+async def _serve(endpoint: Endpoint, limits: Limits, exit_with_parent: bool) -> str | None:
+    """Serve to the end. Raises what the connection failed of; returns what the process has to say when it exits."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -94,8 +100,11 @@ async def _serve(endpoint: Endpoint, limits: Limits, exit_with_parent: bool) -> 
     error = cx.ends.cause or cx.ends.last_error
     if isinstance(error, BrokenPipeError | ConnectionResetError):
         logger.info("%s: the reader of stdout has gone", endpoint.name)
+    elif isinstance(error, OSError) and error is cx.ends.last_error and error.errno in _NO_ROOM:
+        return f"acprt: the output cannot be written: {error.strerror}"
     elif error is not None:
         raise error
+    return None
 
 
 async def _end_remaining_tasks() -> None:

@@ -5,16 +5,15 @@ Dropping the handle unconsumed cancels the request; nothing here waits except `b
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from acprt.errors import AlreadyConsumed, RpcError
 from acprt.runtime.calls import Callback, Mapped
-from acprt.runtime.forwarding import Forwarding, neutral, upstream
+from acprt.runtime.forwarding import Forwarding
 from acprt.runtime.responder import RequestCancellation, Responder
 from acprt.runtime.results import Err, Ok, Result
-from acprt.runtime.waiting import BLOCK_TASK, BLOCK_TASK_TIMEOUT, Waiting
+from acprt.runtime.waiting import BLOCK_TASK, TimedWaiting, Waiting
 
 __all__ = ["SentRequest"]
 
@@ -48,8 +47,8 @@ class SentRequest(Waiting[R], eq=False):
         if self._consumed is not None:
             self._consume(BLOCK_TASK)
         if timeout is not None:
-            self._consumed = BLOCK_TASK_TIMEOUT
-            return self._wait_until(timeout)
+            self._consumed = "block_task(timeout=…)"
+            return TimedWaiting(self._call, BLOCK_TASK, timeout)  # type: ignore[return-value]  # as below
         self._consumed = BLOCK_TASK
         return self  # type: ignore[return-value]  # by its methods it is a coroutine, but not to a type checker
 
@@ -67,15 +66,14 @@ class SentRequest(Waiting[R], eq=False):
     ) -> None:
         """As `on_receiving_result`, for success only: an error answers `responder` and `callback` is not called."""
         self._consume("on_receiving_ok_result")
-        call, method = self._call, self._call.method
-        call.errors_to = lambda error: responder.respond_with_error(neutral(error, method))
+        self._call.errors_to = responder.respond_with_error
 
         async def on_ok(result: Result[R]) -> None:
             match result:
                 case Ok(value):
                     await callback(value, responder)
                 case Err(error):
-                    responder.respond_with_error(upstream(error, call))
+                    responder.respond_with_error(error)
 
         self._on_result(on_ok)
 
@@ -149,29 +147,6 @@ class SentRequest(Waiting[R], eq=False):
             )
         self._consumed = way
 
-    async def _wait_until(self, timeout: float) -> R:
-        call, cx = self._call, self._call.table.cx
-        if call.outcome is None:
-            if cx.dispatch.running is not None:
-                self._refuse_in_dispatch_loop()
-            waiter = call.waiter = cx.loop.create_future()
-            if call.watched is not None:
-                call.awaited()
-            timer = cx.loop.call_later(timeout, _expire, waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                call.abandon()
-                raise
-            except TimeoutError:
-                if call.outcome is None:  # else the answer came in the same moment
-                    call.abandon(f"no answer within {timeout:g} s")
-                    raise TimeoutError(self.describe_silence()) from None
-            finally:
-                timer.cancel()
-        value: R = call.result()
-        return value
-
     def _on_result(self, callback: Callable[[Result[R]], Awaitable[None]]) -> None:
         call = self._call
         if type(call.decoder) is not Mapped:
@@ -190,11 +165,6 @@ class SentRequest(Waiting[R], eq=False):
             raise call.table.cx.ends.closed_error(call.method)  # nothing runs a callback any more (SR-07)
         else:
             call.table.run_late(call)
-
-
-def _expire(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_exception(TimeoutError())
 
 
 def _map_result(result: Result[Any], transform: Callable[[Any], Any]) -> Result[Any]:

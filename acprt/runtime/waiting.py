@@ -1,6 +1,7 @@
 """The wait of `block_task`: the handle itself stands in for the coroutine, until the answer comes.
 
-A coroutine beside it is a sixth of what a pending request holds (bench-core w6).
+A coroutine beside it is a sixth of what a pending request holds (bench-core w6). Nor would one that has not taken its
+first step learn that it was cancelled: its body never runs, and the request would go on.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ import msgspec
 from acprt.errors import DispatchLoopBlocked
 from acprt.runtime.calls import OutgoingCall
 
-__all__ = ["BLOCK_TASK", "BLOCK_TASK_TIMEOUT", "Waiting"]
+__all__ = ["BLOCK_TASK", "TimedWaiting", "Waiting"]
 
 R = TypeVar("R")
 
 BLOCK_TASK = "block_task"
-BLOCK_TASK_TIMEOUT = "block_task(timeout=…)"
 
 _FOUR_WAYS = (
     "a SentRequest is not awaitable: choose how to take the answer — `await sent.block_task()` outside the dispatch "
@@ -29,7 +29,7 @@ _FOUR_WAYS = (
     "`sent.detach()`"
 )
 
-_CANCELLED_WHEN_DROPPED = (None, BLOCK_TASK, BLOCK_TASK_TIMEOUT)
+_CANCELLED_WHEN_DROPPED = (None, BLOCK_TASK)
 """Not consumed; or a block_task() that was never awaited, or was destroyed while it waited (DEC-19)."""
 
 
@@ -50,8 +50,7 @@ class Waiting(msgspec.Struct, Generic[R], eq=False):
             return self.__next__()
 
         def throw(self, kind: Any, value: Any = None, _traceback: Any = None) -> NoReturn:  # noqa: D102
-            self.close()
-            raise kind if value is None else value
+            self._thrown(kind if value is None else value)
 
     def close(self) -> None:
         """Cancel the request, unless it was answered or somebody else takes the answer."""
@@ -83,6 +82,11 @@ class Waiting(msgspec.Struct, Generic[R], eq=False):
             raise RuntimeError(f"StopIteration out of the result of {call.method}") from error
         raise StopIteration(value)
 
+    def _thrown(self, error: Any) -> NoReturn:
+        """Whoever waits was cancelled, or is told otherwise not to wait on."""
+        self.close()
+        raise error
+
     def _refuse_in_dispatch_loop(self) -> None:
         """Raise DispatchLoopBlocked where waiting would be for ever: in the dispatch task itself.
 
@@ -111,3 +115,55 @@ class Waiting(msgspec.Struct, Generic[R], eq=False):
         if self._consumed == BLOCK_TASK and call.waiter is None:
             warnings.warn(f"block_task() of {call.method} was never awaited", RuntimeWarning, stacklevel=2)
         self._let_go()
+
+
+class TimedWaiting(Waiting[R], eq=False):
+    """The wait of `block_task(timeout=…)`: it takes the request over from its handle."""
+
+    _timeout: float = 0.0
+    _timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Cancel the request, as every wait that ends early."""
+        self._stop_timer()
+        super().close()
+
+    def __next__(self) -> asyncio.Future[None]:
+        """The first step starts the timer, the one that brings the answer stops it."""
+        if self._call.outcome is not None:
+            self._stop_timer()
+        waiter = super().__next__()
+        self._timer = self._call.table.loop.call_later(self._timeout, _expire, waiter)
+        return waiter
+
+    def _thrown(self, error: Any) -> NoReturn:
+        call = self._call
+        waiter = call.waiter
+        if waiter is None or not waiter.done() or waiter.cancelled() or waiter.exception() is not error:
+            super()._thrown(error)
+        if call.outcome is not None:  # the answer came in the same moment
+            self.__next__()
+            raise AssertionError("an answered call ends the wait")
+        self._stop_timer()
+        self._consumed = "a block_task() that has ended"
+        call.abandon(f"no answer within {self._timeout:g} s")
+        raise TimeoutError(call.table.cx.describe_silence(call)) from None
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+    def __del__(self) -> None:
+        timer, table = self._timer, self._call.table
+        if timer is not None:
+            if table.thread_id == threading.get_ident():
+                timer.cancel()
+            else:
+                table.call_on_loop(timer.cancel)
+        super().__del__()
+
+
+def _expire(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(TimeoutError())

@@ -10,9 +10,11 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 from acprt.testing.proc import running_processes
+from acprt.trace import sink_from_environment
 
 __all__ = ["assert_no_leaks"]
 
@@ -36,6 +38,7 @@ def assert_no_leaks() -> Iterator[None]:
     are.
     """
     gc.collect()
+    _open_what_stays()
     before = _held()
     ignored: list[str] = []
     hook = sys.unraisablehook
@@ -58,6 +61,24 @@ def assert_no_leaks() -> Iterator[None]:
     found += [f"task {each.get_name()}" for each in after.tasks - before.tasks]
     if found:
         raise AssertionError("left behind:\n" + "\n".join(f"  {each}" for each in found))
+
+
+def _open_what_stays() -> None:
+    """What is opened once for the whole process is no leak of the block that happens to need it first.
+
+    That is the file of `ACPRT_TRACE`, and the pipe for signals of uvloop's first loop, where uvloop is there.
+    """
+    sink_from_environment()
+    _uvloop_was_used()
+
+
+@cache
+def _uvloop_was_used() -> None:
+    try:
+        import uvloop
+    except ImportError:
+        return
+    uvloop.new_event_loop().close()
 
 
 def _held() -> _Held:

@@ -1,8 +1,9 @@
 """An agent for the tests of the command, in plain JSON so that it starts at once. A prompt says what it does:
 
 `say TEXT`, `messages`, `escape`, `stop REASON`, `tool`, `ask`, `error`, `die`, `leave` (after the turn), `wait` (until
-it is cancelled), `hang` (cancelled or not), `flood` (its process id, then text without an end, deaf to everything). The
-mode `never` is not answered. Words on its command line change how it begins: `noise`, `mute`, `version=N`, `auth`.
+it is cancelled), `hang` (cancelled or not), `flood` (its process id, then text without an end, deaf to everything),
+`lie REASON` (an error that tells of the end of a connection). The mode `never` is not answered. Words on its command
+line change how it begins: `noise`, `mute`, `version=N`, `auth`.
 """
 
 import json
@@ -96,6 +97,8 @@ def turn(text):
     elif word == "error":
         say("half a line")
         raise ValueError(-32603, "the model is away")
+    elif word == "lie":
+        raise ValueError(-32603, "an inner connection has ended", {"reason": rest, "exit_status": 9})
     elif word == "die":
         print("out of memory", file=sys.stderr, flush=True)
         os._exit(7)
@@ -131,4 +134,4 @@ while True:
     try:
         send(id=request["id"], result=answer(request))
     except ValueError as error:
-        send(id=request["id"], error=dict(zip(["code", "message"], error.args, strict=True)))
+        send(id=request["id"], error=dict(zip(["code", "message", "data"], error.args, strict=False)))

@@ -80,6 +80,15 @@ class Terminal:
             if code is not None:
                 return code
 
+    def echoes(self) -> bool:
+        """Whether the terminal writes what is typed, by itself."""
+        return bool(termios.tcgetattr(self._master)[3] & termios.ECHO)
+
+    def vanish(self) -> int:
+        """Close the terminal itself, as its window does; the exit code of the program. No `close` then."""
+        os.close(self._master)
+        return self.program.wait(timeout=SECONDS)
+
     def close(self) -> None:
         self.program.kill()
         self.program.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -103,6 +104,36 @@ def test_interrupting_twice_leaves_an_agent_that_does_not_listen(chat) -> None:
     terminal.type(CTRL_C)
 
     assert terminal.ended() == ExitCode.INTERRUPTED
+
+
+def test_an_error_that_tells_of_another_end_does_not_end_the_chat(chat) -> None:
+    terminal = chat()
+    terminal.type("lie incoming_transport_closed\r")
+    terminal.expect("the agent answered with an error")
+    ready(terminal)
+    terminal.type("say still here\r")
+
+    terminal.expect("still here")
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", ExitCode.TERMINATED), ("SIGHUP", ExitCode.HUNG_UP)])
+def test_a_signal_in_mid_turn_leaves_the_terminal_as_it_was(number: str, code: ExitCode, chat) -> None:
+    terminal = chat()
+    terminal.type("hang\r")
+    terminal.expect("waiting")
+    assert not terminal.echoes()
+    terminal.program.send_signal(signal.Signals[number])
+
+    assert terminal.ended() == code
+    assert terminal.echoes()
+
+
+def test_a_signal_while_a_line_is_typed_leaves_the_terminal_as_it_was(chat) -> None:
+    terminal = chat()
+    terminal.program.send_signal(signal.SIGTERM)
+
+    assert terminal.ended() == ExitCode.TERMINATED
+    assert terminal.echoes()
 
 
 def test_an_error_is_shown_and_the_chat_goes_on(chat) -> None:

@@ -84,6 +84,25 @@ def test_without_the_extra_it_says_what_to_install(tmp_path) -> None:
     assert done.stderr == "acprt: the command needs click, which comes with: pip install 'acprt[cli]'\n"
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_an_interrupt_outside_a_subcommand_is_no_traceback(place: str, tmp_path) -> None:
+    if place == "before":
+        tmp_path.joinpath("click.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+        command = [*PROGRAM, "--help"]
+    else:
+        code = (
+            "import acprt.__main__, acprt.cli.main, signal\n"
+            "acprt.cli.main.main = lambda: signal.raise_signal(signal.SIGINT)\n"
+            "acprt.__main__.main()\n"
+        )
+        command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment(PYTHONPATH=f"{tmp_path}:{ROOT}"), timeout=SECONDS
+    )
+
+    assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "")
+
+
 def test_every_exit_code_is_documented() -> None:
     page = ROOT.joinpath("docs", "command.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)
@@ -105,12 +124,23 @@ def shell(words: str, redirected: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
 def test_closed_streams_are_no_trouble(closed: str) -> None:
     done = shell(f"prompt 'say hello' -- {AGENT}", closed)
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == ("" if " >&-" in f" {closed}" else "hello\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["prompt 'say hello'", "prompt 'say hello' --json", "call test/params"])
+def test_what_a_closed_stdout_loses_is_a_failure(words: str, closed: str) -> None:
+    done = shell(f"{words} -- {AGENT}", closed)
+
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.FAILED, "", "")
+
+
+def test_a_closed_stdout_is_no_trouble_where_nothing_is_printed() -> None:
+    assert shell(f"prompt tool --quiet -- {AGENT}", ">&-").returncode == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

@@ -102,6 +102,14 @@ def test_an_error_of_the_agent_ends_the_line_first() -> None:
     assert result.stderr == "acprt: session/prompt: the agent answered with an error: [-32603] the model is away\n"
 
 
+@pytest.mark.parametrize("reason", ["incoming_transport_closed", "connection_closed", "spawn_failed"])
+def test_an_error_that_tells_of_another_end_is_not_the_end_of_this_agent(reason: str) -> None:
+    result = acprt("prompt", f"lie {reason}", "--", *SCRIPTED)
+
+    assert result.exit_code == ExitCode.PEER_ERROR
+    assert result.stderr.startswith("acprt: session/prompt: the agent answered with an error: [-32603] an inner conn")
+
+
 def test_an_agent_that_dies_is_a_protocol_error_with_its_last_words() -> None:
     result = acprt("prompt", "die", "--", *SCRIPTED)
 

@@ -152,7 +152,7 @@ class TestMalformed:
                 assert transport.written == [result(1, "done")]
 
         run(main())
-        assert "malformed $/cancel_request" in caplog.text
+        assert "malformed $/cancel_request, or one that is not allowed here" in caplog.text
 
     def test_malformed_cancel_in_a_batch_costs_no_sibling(self, run):
         """CA-07."""

@@ -253,6 +253,22 @@ class TestStart:
 
         run(main())
 
+    def test_timeout_shows_the_end_of_stderr(self, run):
+        """Its last words alone, with secrets masked also where the text is cut."""
+        code = f"import sys; print('SECRET=' + 'hunter2' * 100 + ' warming up', file=sys.stderr); {AWAITS_LINE * 2}"
+        child = agent(code)
+
+        async def main():
+            loop, written = asyncio.get_running_loop(), asyncio.Event()
+            child.on_stderr = lambda _line: loop.call_soon_threadsafe(written.set)
+            async with acprt.Endpoint("near").connect(child) as cx:
+                sent = cx.send_request("m")
+                await written.wait()
+                assert sent.describe_silence().endswith(" is running; its stderr ends: SECRET=*** warming up")
+                sent.detach()
+
+        run(main())
+
     def test_lines_are_traced_in_both_directions(self, run):
         """AG-40: what goes to the agent and what comes from it, for any transport."""
         endpoint = acprt.Endpoint("near")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import acprt
-from tests.rawpeer import raw_client_of, raw_server_for
+from tests.rawpeer import RawPeer, raw_client_of, raw_server_for
 from tests.runtime.scripted import (
     cancel,
     error,
@@ -124,6 +124,105 @@ class TestHops:
                     assert backend_cx.status().counters.late_responses == 1
 
         run(main())
+
+    @pytest.mark.parametrize("end", ["eof", "closed", "failed"])
+    @pytest.mark.parametrize("way", ["method", "ordered method", "request", "result", "late"])
+    def test_end_of_the_backend_is_no_end_to_the_client(self, run, caplog, way, end):
+        """SR-11, PY-63: an error of the backend's connection that a handler lets out is told in neutral words, as
+        `forward_response_to` does it; nothing of what is known here of that end reaches the client.
+        """
+
+        caplog.set_level("INFO")
+
+        async def main():
+            near, far = acprt.memory_pair()
+            backend = RawPeer(far)
+            backend_cx = await acprt.Endpoint("to the backend").open(near)
+            proxy = acprt.Endpoint("proxy")
+
+            if way == "method":
+
+                @proxy.method("work")
+                async def work(_params: Any) -> Any:
+                    return await backend_cx.send_request("inner").block_task()
+
+            elif way == "ordered method":
+
+                @proxy.on_receive_dispatch
+                async def decline(dispatch: acprt.Dispatch[Any]) -> acprt.Handled:
+                    return acprt.Handled.no(dispatch)
+
+                @proxy.method("work")
+                async def work_behind(_params: Any) -> Any:
+                    return await backend_cx.send_request("inner").block_task()
+
+            elif way == "request":
+
+                @proxy.on_receive_request("work")
+                async def wait(_params: Any, _responder: Requests) -> None:
+                    await backend_cx.send_request("inner").block_task()
+
+            elif way == "result":
+
+                @proxy.on_receive_request("work")
+                async def ask(_params: Any, responder: Requests) -> None:
+                    async def answer(outcome: acprt.Result[Any]) -> None:
+                        responder.respond_with_result(outcome)
+
+                    backend_cx.send_request("inner").on_receiving_result(answer)
+
+            else:
+
+                @proxy.method("work")
+                async def notify(_params: Any) -> None:
+                    with pytest.raises(acprt.RpcError):
+                        await backend_cx.send_request("inner").block_task()
+                    await backend_cx.aclose()
+                    backend_cx.send_notification("inner")
+
+            async with raw_client_of(proxy) as client:
+                client.request(1, "work")
+                assert await backend.receive() == request(1, "inner")
+                if end == "eof":
+                    backend.close_write()
+                elif end == "closed":
+                    await backend_cx.aclose()
+                else:
+                    backend_cx.fail(ValueError("broken"))
+                told = (await client.receive())["error"]
+                reason = "downstream_failed" if end == "failed" else "downstream_closed"
+                assert (told["code"], told["data"]) == (-32603, {"reason": reason, "method": "inner"})
+            await backend_cx.aclose()
+
+        run(main())
+        lets_out = way in ("method", "ordered method", "late")
+        assert ("work failed with a connection: [-32603]" in caplog.text) is lets_out
+
+    def test_word_of_the_backend_is_passed_on_and_is_no_end(self, run):
+        """SR-10: what a peer says goes on as it is; and it ends no connection, so the predicate says no."""
+        data = {"reason": "incoming_transport_closed", "method": "work"}
+        seen: list[acprt.RpcError] = []
+
+        async def main():
+            async with raw_server_for(acprt.Endpoint("to the backend")) as (backend_cx, backend):
+                proxy = acprt.Endpoint("proxy")
+
+                @proxy.method("work")
+                async def work(_params: Any) -> Any:
+                    try:
+                        return await backend_cx.send_request("work").block_task()
+                    except acprt.RpcError as told:
+                        seen.append(told)
+                        raise
+
+                async with raw_client_of(proxy) as client:
+                    client.request(1, "work")
+                    await backend.receive()
+                    backend.respond_error(1, -32603, "Incoming transport closed", data=data)
+                    assert await client.receive() == error(1, -32603, "Incoming transport closed", data)
+
+        run(main())
+        assert not acprt.is_incoming_transport_closed(seen[0])
 
     def test_cancel_can_be_sent_for_any_id(self, run):
         """CP-06: the low-level way is a notification like any other."""

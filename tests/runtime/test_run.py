@@ -70,7 +70,7 @@ class TestEof:
             assert child.receive()["error"]["data"]["limit"] == 100
             lines, err = child.end()
             assert lines == [{"jsonrpc": "2.0", "id": 1, "error": SHUTTING_DOWN}]
-            assert "1 requests were still running 0.05 s after EOF" in err or err == ""
+            assert "1 request was still running 0.05 s after EOF" in err or err == ""
 
     @both_loops
     def test_synchronous_handler_that_never_returns_does_not_hold_up_the_exit(self, loop):
@@ -128,6 +128,31 @@ class TestEof:
             lines, err = child.end(status=1)
             assert lines == [{"jsonrpc": "2.0", "id": 1, "error": SHUTTING_DOWN}]
             assert "ValueError: the cause" in err
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+    @both_loops
+    def test_full_disk_is_told_in_a_line(self, loop):
+        """No traceback: nothing is wrong with the program. The exit code is that of the command in this case."""
+        with open("/dev/full", "wb") as full, agent(loop=loop, stdout=full) as child:
+            child.send(request(1, "ready"))
+            _, err = child.process.communicate(timeout=SECONDS)
+            assert child.process.returncode == 1
+            assert err == b"acprt: the output cannot be written: No space left on device\n"
+
+    def test_full_disk_of_a_handler_is_a_failure_like_any_other(self):
+        """Only what was to be written to stdout is told in a line."""
+        program = """
+        import errno
+
+        @agent.on_receive_notification("break")
+        async def break_it(params, cx):
+            cx.fail(OSError(errno.ENOSPC, "elsewhere"))
+        """
+        with agent(program) as child:
+            child.send(notification("break"))
+            _, err = child.end(status=1)
+            assert err.startswith("Traceback")
+            assert "elsewhere" in err
 
     def test_system_exit_in_a_handler_is_the_exit_code(self):
         """PY-14: what ends a Python program ends it from here, too."""

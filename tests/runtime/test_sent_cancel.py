@@ -178,14 +178,15 @@ class TestDrop:
 class TestNeverStarted:
     """A `block_task()` whose coroutine never ran (DEC-19)."""
 
+    @pytest.mark.parametrize("timeout", [None, 60])
     @pytest.mark.parametrize("how", ["closed", "forgotten"])
-    def test_it_cancels_when_it_goes(self, run, how):
+    def test_it_cancels_when_it_goes(self, run, how, timeout):
         """DEC-19: calling it consumes the handle, but nobody waits: the finalizer cancels."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint()) as (cx, peer):
                 with no_collector():
-                    coroutine = cx.send_request("work").block_task()
+                    coroutine = cx.send_request("work").block_task(timeout)
                     if how == "closed":
                         coroutine.close()
                         del coroutine
@@ -196,17 +197,20 @@ class TestNeverStarted:
 
         run(main())
 
-    def test_task_cancelled_before_its_first_step(self, run):
-        """SR-14: the same for a task that never got to run."""
+    @pytest.mark.parametrize("timeout", [None, 60])
+    def test_task_cancelled_before_its_first_step(self, run, timeout):
+        """SR-14: the same for a task that never got to run, at once, whoever still holds the handle."""
 
         async def main():
             async with raw_server_for(acprt.Endpoint()) as (cx, peer):
-                task = asyncio.create_task(cx.send_request("work").block_task())
+                sent = cx.send_request("work")
+                task = asyncio.create_task(sent.block_task(timeout))
                 task.cancel()
                 await asyncio.wait([task])
-                del task
-                gc.collect()
+                assert task.cancelled()
                 assert await sent_by(peer) == CANCELLED
+                del sent, task
+                assert await sent_by(peer) == []
 
         run(main())
 

@@ -309,6 +309,33 @@ class TestNoLeaks:
         with assert_no_leaks():
             run(main())
 
+    @pytest.mark.parametrize("first", ["a loop of uvloop", "a traced connection"])
+    def test_what_stays_open_for_the_whole_process_is_no_leak(self, first, tmp_path):
+        code = """
+import asyncio, sys
+import acprt
+from acprt.testing import assert_no_leaks
+
+async def main():
+    async with acprt.Endpoint("client").connect(acprt.Endpoint("server")):
+        pass
+
+with assert_no_leaks():
+    if sys.argv[1] == "a loop of uvloop":
+        import uvloop
+        uvloop.run(main())
+    else:
+        asyncio.run(main())
+"""
+        env = dict(os.environ)
+        if first == "a loop of uvloop":
+            pytest.importorskip("uvloop")
+        else:
+            env["ACPRT_TRACE"] = str(tmp_path / "trace.jsonl")
+        done = subprocess.run([sys.executable, "-c", code, first], env=env, capture_output=True, text=True, timeout=45)
+
+        assert (done.returncode, done.stderr) == (0, "")
+
     def test_an_open_descriptor_is_named(self, tmp_path):
         path = tmp_path / "open.txt"
         with pytest.raises(AssertionError, match=r"open descriptor .*open\.txt"), assert_no_leaks():

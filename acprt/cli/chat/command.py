@@ -18,10 +18,10 @@ from acprt.cli.agent_command import AgentChoice, AgentCommand, agent_options
 from acprt.cli.chat.keyboard import Keyboard, history_file, without_echo
 from acprt.cli.chat.local_commands import AgentState, LocalCommands
 from acprt.cli.chat.screen import Screen
-from acprt.cli.failures import failure_of
+from acprt.cli.failures import failure_of, has_ended
 from acprt.cli.permissions import answer_permissions, permission_option, question_of
 from acprt.cli.talk import Talk, cli_client
-from acprt.errors import RpcError, is_incoming_transport_closed
+from acprt.errors import RpcError
 from acprt.runtime.handlers import Handled
 
 __all__ = ["chat"]
@@ -171,9 +171,11 @@ class _Chat:
                 async for update in turn:
                     self.screen.update(update)
         except RpcError as error:
-            if is_incoming_transport_closed(error):
+            if has_ended(self.session.cx):
                 raise
-            self.screen.say(failure_of(error, "session/prompt").message, "red")  # the session goes on
+            self.screen.say(
+                failure_of(error, "session/prompt", said_by_agent=True).message, "red"
+            )  # the session goes on
             return
         finally:
             loop.remove_signal_handler(signal.SIGINT)

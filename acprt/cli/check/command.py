@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shlex
 import sys
@@ -20,6 +19,7 @@ from acprt.cli.check.subject import Options
 from acprt.cli.check.verdicts import Check, Report
 from acprt.cli.exit_codes import ExitCode
 from acprt.cli.failures import failure_of
+from acprt.cli.signals import run_with_agent
 from acprt.errors import RpcError
 
 __all__ = ["check"]
@@ -136,7 +136,7 @@ def _require_writable(html: str | None) -> None:
 def _run(options: Options, checks: Sequence[Check], *, quiet: bool, frames: bool) -> Report:
     with Display(shlex.join(options.argv), len(checks), quiet=quiet, frames=frames) as display:
         try:
-            report = asyncio.run(run_checks(options, checks, on_start=display.started, on_result=display.finished))
+            report = run_with_agent(run_checks(options, checks, on_start=display.started, on_result=display.finished))
         except KeyboardInterrupt:
             raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
         except RpcError as error:
