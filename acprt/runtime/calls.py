@@ -258,7 +258,11 @@ class CallTable:
     def end(self, error_for: Callable[[str], RpcError]) -> None:
         """The connection is over: a response that a handler still keeps to itself fails its waiter (RR-03)."""
         for call in list(self._retained):
-            self.route(call, error_for(call.method))
+            if call.outcome is None:
+                self.route(call, error_for(call.method))
+            elif call.callback is not None:  # it has an outcome, but the turn of its callback was cut short
+                self.run_late(call)
+        self._retained.clear()
 
     def refusal(self, method: str) -> RpcError | None:
         """What a new call would fail with; None while the table takes calls."""
@@ -296,6 +300,16 @@ class CallTable:
             logger.debug("the response to %s (id %d) was already routed", call.method, call.id)
         elif call.callback is not None and self.being_dispatched is not call:
             self.run_late(call)
+
+    def cut_short(self, call: OutgoingCall) -> None:
+        """The dispatch of its response was cancelled, for the connection ends: whoever waits is told at `end`."""
+        if call.outcome is None or call.callback is not None:
+            call.held = True  # until then no dropped router is final
+            self._retained.add(call)
+
+    def is_cut_short(self, call: OutgoingCall) -> bool:
+        """Whether `end` will tell who waits for it."""
+        return call in self._retained
 
     def release(self, call: OutgoingCall, *, parked: bool = False) -> None:
         """The walk ended with a claim, or parked the response; a claimed one that nobody can route any more is lost."""

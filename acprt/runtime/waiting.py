@@ -22,6 +22,7 @@ __all__ = ["BLOCK_TASK", "TimedWaiting", "Waiting"]
 R = TypeVar("R")
 
 BLOCK_TASK = "block_task"
+_ENDED = "a block_task() that has ended"
 
 _FOUR_WAYS = (
     "a SentRequest is not awaitable: choose how to take the answer — `await sent.block_task()` outside the dispatch "
@@ -55,7 +56,7 @@ class Waiting(msgspec.Struct, Generic[R], eq=False):
     def close(self) -> None:
         """Cancel the request, unless it was answered or somebody else takes the answer."""
         if self._consumed in _CANCELLED_WHEN_DROPPED:
-            self._consumed = "a block_task() that has ended"
+            self._consumed = _ENDED
             self._let_go()
 
     def __next__(self) -> asyncio.Future[None]:
@@ -76,6 +77,7 @@ class Waiting(msgspec.Struct, Generic[R], eq=False):
                 call.awaited()
             waiter._asyncio_future_blocking = True  # as `await waiter` says it to the task
             return waiter
+        self._consumed = _ENDED  # a coroutine ends once, and what a `map` makes of a result is made once
         try:
             value = call.result()
         except StopIteration as error:
@@ -112,9 +114,10 @@ class Waiting(msgspec.Struct, Generic[R], eq=False):
         call = self._call
         if call.outcome is not None or self._consumed not in _CANCELLED_WHEN_DROPPED:
             return
-        if self._consumed == BLOCK_TASK and call.waiter is None:
+        never_awaited = self._consumed == BLOCK_TASK and call.waiter is None
+        self._let_go()  # first: where warnings are errors, nothing behind one happens
+        if never_awaited:
             warnings.warn(f"block_task() of {call.method} was never awaited", RuntimeWarning, stacklevel=2)
-        self._let_go()
 
 
 class TimedWaiting(Waiting[R], eq=False):
@@ -145,7 +148,7 @@ class TimedWaiting(Waiting[R], eq=False):
             self.__next__()
             raise AssertionError("an answered call ends the wait")
         self._stop_timer()
-        self._consumed = "a block_task() that has ended"
+        self._consumed = _ENDED
         call.abandon(f"no answer within {self._timeout:g} s")
         raise TimeoutError(call.table.cx.describe_silence(call)) from None
 

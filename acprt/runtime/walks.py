@@ -164,12 +164,15 @@ class Walks:
                         call.settle(offer.response)
         except RpcError as error:
             call.settle(error)  # OB-11, OB-12: ignored when the handler had routed before it failed
+        except asyncio.CancelledError:  # the connection ends, and the handler was cut short
+            calls.cut_short(call)
+            raise
         finally:
             dispatch = None
-            if call.outcome is None:
-                calls.release(call, parked=parked)
-            else:
+            if call.outcome is not None:
                 call.held = parked
+            elif not calls.is_cut_short(call):
+                calls.release(call, parked=parked)
             calls.being_dispatched = None
         if call.outcome is not None and call.callback is not None:
             work = self.call_back(call)
@@ -194,7 +197,11 @@ class Walks:
     async def _callback(self, call: OutgoingCall) -> None:
         """The ordered callback, awaited before the next message is looked at (OB-03). Its failure is final."""
         if self._methods.unstarted:
-            await self._methods.first_steps_taken()
+            try:
+                await self._methods.first_steps_taken()
+            except asyncio.CancelledError:
+                self._calls.cut_short(call)
+                raise
         callback, call.callback = call.callback, None
         assert callback is not None, "only a call with a callback comes here"
         token = current_request.set(call.owner)
@@ -264,6 +271,9 @@ class Walks:
             link = chain[at]
             at += 1
             if link.is_method and offer.request is not None:
+                if offer.request.is_cancelled:  # while an earlier handler had it: this one never begins (DEC-10)
+                    self._cx.inbound.end_cancelled(offer.request)
+                    return True, False
                 if offer.request.state is RUNNING:
                     offer.request.state = QUEUED  # until its task's first step, as when nobody was asked before
                 self._methods.start(link, offer.request, offer.params)

@@ -93,8 +93,9 @@ def decode_result(decoder: Decoder | None, result: Raw) -> Any:
 
 
 def result_to_forward(result: Raw) -> Any:
-    """An untyped result for another peer: as it came, unless decoding would mend or refuse its text, which reading a
-    line does not, or it is null, which may be no answer to a cancelled request. Raises as `decode_result`.
+    """An untyped result for another peer: as it came, numbers of any size included. What is no UTF-8 or holds lone
+    surrogates is decoded, which mends it, and so is null, which may be no answer to a cancelled request. Raises as
+    `decode_result`.
     """
     try:
         text = str(result, "utf-8")
