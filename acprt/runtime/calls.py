@@ -27,6 +27,8 @@ __all__ = ["CallTable", "Mapped", "OutgoingCall", "closed_error"]
 
 logger = logging.getLogger("acprt.dispatch")
 
+_SAME_TIME = 0.001  # seconds within which requests share a time of sending: one for each is as large as the handle (w6)
+
 Callback = Callable[[Result[Any]], Awaitable[None]]
 Follower = Callable[[ResponseFrame | RpcError], ResponseFrame | RpcError | None]
 
@@ -180,6 +182,7 @@ class CallTable:
         self._tombstones: OrderedDict[int, OutgoingCall] = OrderedDict()
         self._retained: set[OutgoingCall] = set()  # a handler claimed the response and keeps its router
         self._last_id = 0
+        self._sent_at = 0.0
         self._unmatched_logged_at = 0.0
         self._closed: Callable[[str], RpcError] | None = None
 
@@ -189,7 +192,9 @@ class CallTable:
     def new(self, method: str, decoder: Decoder | None, owner: InboundRequest | None, now: float) -> OutgoingCall:
         """Enter a call under the next id, counted up from 1 and never used again. A closed table settles it at once."""
         self._last_id = id = self._last_id + 1
-        call = OutgoingCall(id, method, decoder, owner, self, now)
+        if now - self._sent_at > _SAME_TIME:
+            self._sent_at = now
+        call = OutgoingCall(id, method, decoder, owner, self, self._sent_at)
         if self._closed is not None:
             call.outcome = self._closed(method)
         else:

@@ -163,7 +163,7 @@ class Connection:
             owner = None  # a request of another connection's peer: the dialects may differ, and the ends do
         if owner is not None and owner.is_cancelled and refusal is None and self._dialect.gates_frames:
             refusal = RpcError.request_cancelled()  # nothing more may be said for a cancelled request
-        now = self._outbox.burst_began or monotonic()  # a time for each is half of a pending request's small objects
+        now = monotonic()
         call = self._calls.new(method, decoder, owner, now)
         if call.outcome is None:
             if self._on_request_sent is not None and refusal is None:

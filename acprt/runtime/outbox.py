@@ -52,7 +52,6 @@ class Outbox:
         "_transport",
         "_withdrawn",
         "_wrote_at",
-        "burst_began",
         "busy",
         "closed",
         "tap",
@@ -69,7 +68,6 @@ class Outbox:
         self.closed = False
         self.busy = False  # a frame is on its way; the collector may run a finalizer that sends, in the midst of it
         self.tap: Callable[[bytes], None] | None = None
-        self.burst_began: float | None = None  # when the oldest frame was queued that leaves with the next write
         self._transport = transport
         self._limits = limits
         self._loop = loop
@@ -117,8 +115,6 @@ class Outbox:
                         self._transport.write(frame + b"\n")
                     return
                 self._oldest = now
-                if not self._paused:
-                    self.burst_began = now
                 if not self._flush_due and not self._paused:
                     self._flush_due = True
                     self._loop.call_soon(self._end_of_tick)
@@ -150,7 +146,6 @@ class Outbox:
     def pause(self) -> None:
         """The transport holds bytes: keep frames here."""
         self._paused = True
-        self.burst_began = None
 
     def resume(self) -> None:
         """The transport is empty again."""
@@ -174,7 +169,6 @@ class Outbox:
         """Take no more frames and forget those queued; waiters go on."""
         self.closed = True
         self._frames.clear()
-        self.burst_began = None
         self._owned.clear()
         self._withdrawn = 0
         self._bytes = 0
@@ -224,7 +218,6 @@ class Outbox:
     def _flush(self) -> None:
         if self._frames:
             frames, self._frames = self._frames, []
-            self.burst_began = None
             self._in_burst = len(frames) > 1
             self._bytes = 0
             if self._owned:
