@@ -306,7 +306,7 @@ class TestOrderedPromptHandler:
 
         async def answer_later(responder: acprt.Responder[v1.PromptResponse]) -> None:
             try:
-                await responder.cancellation.run_until_cancelled(asyncio.sleep(60))
+                await responder.cancellation.run_until_cancelled(asyncio.Event().wait())
             except acprt.RpcError as error:
                 responder.respond_with_error(error)
 

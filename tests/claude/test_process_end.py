@@ -219,7 +219,7 @@ class TestEnd:
                 async with claude.connect(process) as cli:
                     print(process.child_status().pid, flush=True)
                     {how}
-                    await asyncio.sleep(30)
+                    await asyncio.Event().wait()
 
             asyncio.run(main())
             """

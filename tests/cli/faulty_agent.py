@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import threading
-import time
 from typing import Any
 
 FAULT = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -286,7 +285,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         handle(line)
     if FAULT == "ends.eof" or (FAULT == "ends.eof_turn" and running):
-        time.sleep(60)
+        threading.Event().wait()
     if FAULT == "ends.answer":
         os._exit(0)  # whatever was asked
     if FAULT == "ends.eof_status":

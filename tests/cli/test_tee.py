@@ -125,7 +125,7 @@ class TestEnds:
 
     def test_agent_that_closes_its_input_is_seen_to(self, tmp_path):
         """The editor's writes fail, as they would without the tee."""
-        agent = python("import os, time; os.close(0); os.write(1, b'.'); time.sleep(60)")
+        agent = python("import os, signal; os.close(0); os.write(1, b'.'); signal.pause()")
         with tee(tmp_path / "t", agent=agent) as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -185,7 +185,7 @@ class TestEnds:
     @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a child to its parent")
     def test_killing_the_tee_kills_the_agent(self, tmp_path):
         """A SIGKILL cannot be passed on; no agent is left behind all the same."""
-        with tee(tmp_path / "t", agent=python("import os, time; os.write(1, b'r'); time.sleep(60)")) as process:
+        with tee(tmp_path / "t", agent=python("import os, signal; os.write(1, b'r'); signal.pause()")) as process:
             assert process.stdout is not None
             assert process.stdout.read(1) == b"r"
             process.kill()

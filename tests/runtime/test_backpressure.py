@@ -69,7 +69,7 @@ class TestDrain:
 async def unread(kind: str) -> AsyncIterator[Transport]:
     """A transport to a real peer that never reads: a child's stdin, or a TCP connection."""
     if kind == "child":
-        yield acprt.AgentProcess(sys.executable, "-c", "import time; time.sleep(60)")
+        yield acprt.AgentProcess(sys.executable, "-c", "import signal; signal.pause()")
         return
     with socket.create_server(("127.0.0.1", 0)) as server:
         transport = acprt.streams(*await asyncio.open_connection(*server.getsockname()))

@@ -160,7 +160,7 @@ class TestLocalEnd:
 
     def test_child_that_ignores_eof_is_terminated_and_the_waiters_are_told(self, run):
         """AG-17 (PY-72): EOF, SIGTERM, SIGKILL, each bounded; the status is the signal."""
-        script = "import time; time.sleep(60)"
+        script = "import signal; signal.pause()"
 
         async def main():
             cx = await acprt.Endpoint("near").open(agent(script, limits=QUICK))
@@ -173,7 +173,7 @@ class TestLocalEnd:
 
     def test_child_that_never_reads_does_not_hold_up_the_close(self, run):
         """AG-18: with megabytes pending, and under a timeout of the caller."""
-        script = "import time; time.sleep(60)"
+        script = "import signal; signal.pause()"
         limits = acprt.Limits(exit_grace_seconds=0.1, term_grace_seconds=0.1)
 
         async def main():
@@ -187,7 +187,7 @@ class TestLocalEnd:
 
     def test_child_that_closes_its_output_with_a_write_pending(self, run):
         """AG-18 (DEC-27): that is end of input; the block may go on, and leaving it is bounded."""
-        script = "import os, time; os.close(1); time.sleep(60)"
+        script = "import os, signal; os.close(1); signal.pause()"
         limits = acprt.Limits(exit_grace_seconds=0.1, term_grace_seconds=0.1)
 
         async def main():
@@ -206,7 +206,7 @@ class TestLocalEnd:
             pids: list[int] = []
 
             async def work(entered: asyncio.Event) -> None:
-                async with acprt.Endpoint("near").connect(agent("import time; time.sleep(60)", limits=QUICK)) as cx:
+                async with acprt.Endpoint("near").connect(agent("import signal; signal.pause()", limits=QUICK)) as cx:
                     child = cx.status().child
                     assert child is not None
                     pids.append(child.pid)

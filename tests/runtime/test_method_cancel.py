@@ -170,7 +170,7 @@ class TestCancel:
             async def work(params: Any) -> None:
                 if how == "raise":
                     raise asyncio.CancelledError
-                inner = asyncio.create_task(asyncio.sleep(60))
+                inner = asyncio.create_task(asyncio.Event().wait())
                 inner.cancel()
                 await inner
 

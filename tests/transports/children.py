@@ -29,12 +29,10 @@ QUICK = Limits(exit_grace_seconds=0.1, term_grace_seconds=0.1)
 PATIENT = Limits(exit_grace_seconds=60, term_grace_seconds=60)
 """For children that are not: a test that waits for one of these fails by its own bound."""
 
-STUBBORN = (
-    "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-)
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); signal.pause()"
 """Neither EOF nor SIGTERM ends it."""
 
-NEEDS_SIGTERM = "import time; print('up', flush=True); time.sleep(60)"
+NEEDS_SIGTERM = "import signal; print('up', flush=True); signal.pause()"
 """EOF does not end it."""
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"

@@ -44,7 +44,7 @@ class TestBounds:
         """AG-18: what is pending for it is bounded by the teardown, not by a time of its own."""
 
         async def main():
-            agent = python("import os, time; os.close(1); time.sleep(60)")
+            agent = python("import os, signal; os.close(1); signal.pause()")
             sink = opened(agent, QUICK)
             agent.write(b"x" * 3 * MIB)
             await sink.event("eof")
@@ -59,13 +59,13 @@ class TestBounds:
     def test_what_it_did_not_take_within_the_grace_is_dropped(self, run):
         """A child that begins to read when it is told to go finds its stdin closed."""
         code = """
-            import os, signal, sys, time
+            import os, signal, sys
             def finish(*_):
                 print(len(sys.stdin.buffer.read()), flush=True)
                 os._exit(0)
             signal.signal(signal.SIGTERM, finish)
             print("up", flush=True)
-            time.sleep(60)
+            signal.pause()
         """
 
         async def main():
@@ -141,7 +141,7 @@ class TestBounds:
         monkeypatch.setattr(child_run, "_LAST_WORDS_SECONDS", 0.01)
 
         async def main():
-            agent = python("import os; os.close(0); print('closed', flush=True); import time; time.sleep(60)")
+            agent = python("import os; os.close(0); print('closed', flush=True); import signal; signal.pause()")
             sink = opened(agent, QUICK)
             await sink.line()
             agent.write(b"x\n")

@@ -110,10 +110,10 @@ class TestWhoCloses:
         """Not even while a process out of our reach holds the pipes."""
         monkeypatch.setattr(child_run, "_LAST_WORDS_SECONDS", 60)
         code = """
-            import subprocess, time
+            import signal, subprocess
             child = subprocess.Popen(["/bin/sleep", "60"], process_group=0)
             print(child.pid, flush=True)
-            time.sleep(60)
+            signal.pause()
         """
 
         async def main():

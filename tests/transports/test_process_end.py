@@ -365,7 +365,7 @@ class TestDieWithParent:
             import asyncio, os, signal, threading
             from tests.transports.children import opened, python
             async def main():
-                agent = python("import time, os; print(os.getpid(), flush=True); time.sleep(60)",
+                agent = python("import signal, os; print(os.getpid(), flush=True); signal.pause()",
                                die_with_parent={asked})
                 sink = opened(agent)
                 print(await sink.line(), flush=True)

@@ -111,13 +111,13 @@ class TestLadder:
     def test_a_child_that_reacts_to_sigterm_may_finish(self, run):
         """Frames keep coming for a while."""
         code = """
-            import signal, sys, time
+            import signal, sys
             def finish(*_):
                 print("answer", flush=True)
                 sys.exit(7)
             signal.signal(signal.SIGTERM, finish)
             print("up", flush=True)
-            time.sleep(60)
+            signal.pause()
         """
 
         async def main():
@@ -168,13 +168,13 @@ class TestLadder:
     def test_sigterm_reaches_the_program_behind_a_wrapper(self, run):
         """A signal to the direct child alone would orphan it."""
         inner = """
-            import os, signal, sys, time
+            import os, signal, sys
             def finish(*_):
                 print("got it", flush=True)
                 os._exit(0)
             signal.signal(signal.SIGTERM, finish)
             print("up", flush=True)
-            time.sleep(60)
+            signal.pause()
         """
 
         async def main():
@@ -189,7 +189,7 @@ class TestLadder:
         run(main(), timeout=10)
 
     @pytest.mark.parametrize(
-        ("ending", "status"), [("sys.stdin.read(); sys.exit(3)", 3), ("import time; time.sleep(60)", -signal.SIGTERM)]
+        ("ending", "status"), [("sys.stdin.read(); sys.exit(3)", 3), ("import signal; signal.pause()", -signal.SIGTERM)]
     )
     def test_descendants_end_with_the_child(self, run, ending, status):
         """AG-13, AG-15: also one that ignores everything, whether the child went by itself or not."""
@@ -208,10 +208,10 @@ class TestLadder:
     def test_a_descendant_out_of_reach_sees_eof_and_holds_up_nobody(self, run):
         """One real agent's child has a group of its own, and goes because its stdin is closed."""
         code = """
-            import subprocess, time
+            import signal, subprocess
             child = subprocess.Popen(["/bin/cat"], process_group=0)
             print(child.pid, flush=True)
-            time.sleep(60)
+            signal.pause()
         """
 
         async def main():
@@ -226,17 +226,17 @@ class TestLadder:
     def test_a_child_that_left_its_group_is_ended_too(self, run):
         """AG-13: the group, then the child itself."""
         code = """
-            import os, time
+            import os, signal
             other = os.fork()
             if not other:
                 os.setpgid(0, 0)
-                time.sleep(60)
+                signal.pause()
                 os._exit(0)
             while os.getpgid(other) != other:
                 pass
             os.setpgid(0, other)
             print(other, flush=True)
-            time.sleep(60)
+            signal.pause()
         """
 
         async def main():
